@@ -1,0 +1,1 @@
+"""Permutation-equivariant Transformers for data of any order."""

@@ -1,0 +1,1 @@
+"""Datasets: where they come from, how they are read, generated and checked."""
