@@ -1,0 +1,216 @@
+"""Equivalence classes of Eq. 1: two patterns and a partial matching of their blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations, permutations, product
+from typing import Literal
+
+from anyorder.algebra.partitions import SetPartition, set_partitions
+
+Kind = Literal["pointwise", "local", "global"]
+KINDS: tuple[Kind, ...] = ("pointwise", "local", "global")
+Matching = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, order=True)
+class EquivalenceClass:
+    """All (i, j) where i has pattern ``source``, j has pattern ``target`` and exactly the matched blocks are equal.
+
+    >>> incoming = EquivalenceClass(SetPartition((0, 1)), SetPartition((0, 0)), ((1, 0),))
+    >>> incoming.kind, incoming.name, str(incoming)
+    ('local', '(j,i) -> (i,i)', '{{i1},{i2,j1,j2}}')
+    """
+
+    source: SetPartition
+    target: SetPartition
+    matching: Matching
+
+    def __post_init__(self) -> None:
+        read, write = self.matched_source, self.matched_target
+        if list(read) != sorted(set(read)) or len(set(write)) != len(write):
+            raise ValueError(
+                f"matching must be a partial one-to-one map, sorted by source block: got {self.matching}"
+            )
+        if any(not 0 <= a < self.source.num_blocks for a in read) or any(
+            not 0 <= b < self.target.num_blocks for b in write
+        ):
+            raise ValueError(
+                f"matching must map blocks 0..{self.source.num_blocks - 1} of the source to blocks "
+                f"0..{self.target.num_blocks - 1} of the target, got {self.matching}"
+            )
+
+    @property
+    def order_in(self) -> int:
+        return self.source.order
+
+    @property
+    def order_out(self) -> int:
+        return self.target.order
+
+    @property
+    def matched_source(self) -> tuple[int, ...]:
+        """Source blocks that hold a node of the output tuple."""
+        return tuple(a for a, _ in self.matching)
+
+    @property
+    def matched_target(self) -> tuple[int, ...]:
+        """Target blocks that the matched source blocks equal, in the same order."""
+        return tuple(b for _, b in self.matching)
+
+    @property
+    def unmatched_source(self) -> tuple[int, ...]:
+        """Source blocks that are summed over."""
+        return tuple(a for a in range(self.source.num_blocks) if a not in self.matched_source)
+
+    @property
+    def unmatched_target(self) -> tuple[int, ...]:
+        """Target blocks that no source block equals."""
+        return tuple(b for b in range(self.target.num_blocks) if b not in self.matched_target)
+
+    @property
+    def kind(self) -> Kind:
+        """Pointwise: the input tuple follows from the output tuple. Local: they share nodes. Global: they share none."""
+        if not self.unmatched_source:
+            return "pointwise"
+        return "local" if self.matching else "global"
+
+    @property
+    def partition(self) -> SetPartition:
+        """The same class as a partition of the k + l positions, as the paper writes it."""
+        to_source = {b: a for a, b in self.matching}
+        fresh = self.source.num_blocks
+        labels = tuple(to_source.get(b, fresh + b) for b in self.target.labels)
+        return SetPartition.of(self.source.labels + labels)
+
+    @classmethod
+    def of_partition(cls, partition: SetPartition, order_in: int) -> EquivalenceClass:
+        """The class of a partition of the k + l positions.
+
+        >>> EquivalenceClass.of_partition(SetPartition((0, 1, 1, 1)), order_in=2).kind
+        'local'
+        """
+        left, right = partition.labels[:order_in], partition.labels[order_in:]
+        source, target = SetPartition.of(left), SetPartition.of(right)
+        write = {label: target.labels[axis] for axis, label in reversed(list(enumerate(right)))}
+        matching = sorted({(source.labels[axis], write[label]) for axis, label in enumerate(left) if label in write})
+        return cls(source, target, tuple(matching))
+
+    def names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Letters for the input and the output tuple; equal letters are equal nodes."""
+        letters = _letters(self.source.num_blocks + self.target.num_blocks)
+        outputs = letters[: self.target.num_blocks]
+        fresh = iter(letters[self.target.num_blocks :])
+        matched = dict(self.matching)
+        inputs = tuple(outputs[matched[a]] if a in matched else next(fresh) for a in range(self.source.num_blocks))
+        return self.source.expand(inputs), self.target.expand(outputs)
+
+    @property
+    def name(self) -> str:
+        """Input tuple, arrow, output tuple; equal letters are equal nodes."""
+        inputs, outputs = self.names()
+        return f"({','.join(inputs)}) -> ({','.join(outputs)})"
+
+    def __str__(self) -> str:
+        positions = [f"i{axis + 1}" for axis in range(self.order_in)] + [f"j{axis + 1}" for axis in range(self.order_out)]
+        return "{" + ",".join("{" + ",".join(positions[a] for a in axes) + "}" for axes in self.partition.blocks) + "}"
+
+
+def _letters(count: int) -> tuple[str, ...]:
+    alphabet = "ijklmnopqrstuvwxyzabcdefgh"
+    return tuple(alphabet[n] if n < len(alphabet) else f"{alphabet[n % 26]}{n // 26}" for n in range(count))
+
+
+def _matchings(num_source: int, num_target: int) -> Iterator[Matching]:
+    for size in range(min(num_source, num_target) + 1):
+        for read in combinations(range(num_source), size):
+            for write in permutations(range(num_target), size):
+                yield tuple(zip(read, write, strict=True))
+
+
+@lru_cache(maxsize=None)
+def classes(order_in: int, order_out: int) -> tuple[EquivalenceClass, ...]:
+    """The basis of L_{k->l}: one exact equivalence class per weight matrix, Bell(k + l) in all.
+
+    >>> [len(classes(*orders)) for orders in [(1, 1), (1, 2), (2, 2), (3, 2), (3, 3)]]
+    [2, 5, 15, 52, 203]
+    """
+    return tuple(
+        EquivalenceClass(source, target, matching)
+        for source, target in product(set_partitions(order_in), set_partitions(order_out))
+        for matching in _matchings(source.num_blocks, target.num_blocks)
+    )
+
+
+Selection = str | Callable[[EquivalenceClass], bool] | Iterable[EquivalenceClass]
+SELECTIONS: dict[str, Callable[[EquivalenceClass], bool]] = {
+    "all": lambda cls: True,
+    "pointwise": lambda cls: cls.kind == "pointwise",
+    "without global": lambda cls: cls.kind != "global",
+}
+
+
+def select(order_in: int, order_out: int, selection: Selection = "all") -> tuple[EquivalenceClass, ...]:
+    """The classes a layer uses: a name, a predicate, or the classes themselves.
+
+    >>> len(select(2, 2, "pointwise")), len(select(2, 2, "without global"))
+    (5, 11)
+    """
+    every = classes(order_in, order_out)
+    if isinstance(selection, str):
+        if selection not in SELECTIONS:
+            raise ValueError(f"unknown class selection {selection!r}: expected one of {sorted(SELECTIONS)} or a predicate")
+        chosen = tuple(cls for cls in every if SELECTIONS[selection](cls))
+    elif callable(selection):
+        chosen = tuple(cls for cls in every if selection(cls))
+    elif isinstance(selection, Iterable):
+        wanted = list(selection)
+        foreign = [cls for cls in wanted if cls not in every]
+        if foreign:
+            raise ValueError(f"classes must belong to order {order_in} -> {order_out}, got {foreign[0]}")
+        chosen = tuple(cls for cls in every if cls in wanted)
+    else:
+        raise TypeError(f"class selection must be a name, a predicate or classes, got {type(selection).__name__}")
+    if not chosen:
+        raise ValueError(f"class selection {selection!r} leaves no class of order {order_in} -> {order_out}")
+    return chosen
+
+
+def expansion(cls: EquivalenceClass) -> tuple[tuple[int, EquivalenceClass], ...]:
+    """The exact class as an alternating sum of classes that keep only their equalities.
+
+    ``O_sigma = sum over tau >= sigma of (-1)^(|tau| - |sigma|) D_tau``, where D_tau sums over all i whose blocks
+    matched by tau equal those of j, whatever the other blocks hold. The first term is the class itself.
+
+    >>> [(sign, term.matching) for sign, term in expansion(classes(1, 1)[0])]
+    [(1, ()), (-1, ((0, 0),))]
+    """
+    fixed = set(cls.matching)
+    return tuple(
+        ((-1) ** (len(matching) - len(fixed)), EquivalenceClass(cls.source, cls.target, matching))
+        for matching in _matchings(cls.source.num_blocks, cls.target.num_blocks)
+        if fixed <= set(matching)
+    )
+
+
+@dataclass(frozen=True, order=True)
+class Pool:
+    """A grouping of input entries: those of one pattern, by the nodes of some of its blocks."""
+
+    source: SetPartition
+    blocks: tuple[int, ...]
+
+
+def pools(selected: Iterable[EquivalenceClass]) -> dict[Pool, tuple[EquivalenceClass, ...]]:
+    """Which classes share their groups: same source pattern, same matched source blocks.
+
+    >>> {len(shared) for shared in pools(select(2, 2)).values()}
+    {1, 2, 3}
+    """
+    shared: dict[Pool, tuple[EquivalenceClass, ...]] = {}
+    for cls in selected:
+        key = Pool(cls.source, cls.matched_source)
+        shared[key] = (*shared.get(key, ()), cls)
+    return shared
