@@ -7,9 +7,7 @@ from anyorder.data.entries import DataFile, Dataset
 _GITHUB = "https://raw.githubusercontent.com/"
 _GRAPHIUM = _GITHUB + "datamol-io/graphium/f1c1809387184114a06ac2077bb57501bf09f495/tests/data/"
 _SELFIES = _GITHUB + "aspuru-guzik-group/selfies/eb6177e5f20cfd8787f2ac4423f5b38dce6eeeb8/tests/test_sets/molnet/"
-_EHNN = (
-    _GITHUB + "jw9730/ehnn/5895296ad8d4e811e772a2e1e3f77ab3fe5643db/semi-supervised-node-classification/data/raw_data/"
-)
+_EHNN = _GITHUB + "jw9730/ehnn/5895296ad8d4e811e772a2e1e3f77ab3fe5643db/semi-supervised-node-classification/data/raw_data/"
 
 QM9 = Dataset(
     name="qm9",
@@ -104,9 +102,7 @@ MOLECULENET_SMALL = Dataset(
     source="https://github.com/aspuru-guzik-group/selfies",
     citation="Wu et al., MoleculeNet: a benchmark for molecular machine learning, Chem. Sci. 2018",
     files=tuple(DataFile(path + ".gz", size=size, sha256=sha, content=True) for path, size, sha in _MOLECULENET_FILES),
-    originals=tuple(
-        DataFile(path, url=_SELFIES + path, size=size, sha256=sha) for path, size, sha in _MOLECULENET_FILES
-    ),
+    originals=tuple(DataFile(path, url=_SELFIES + path, size=size, sha256=sha) for path, size, sha in _MOLECULENET_FILES),
     make="gzip",
     notes="1,128, 642 and 4,200 molecules.",
 )

@@ -70,7 +70,7 @@ def download(
     sha256: str | None = None,
     max_bytes: int = MAX_BYTES,
     timeout: float = 30.0,
-    attempts: int = 5,
+    attempts: int = 4,
     backoff: float = 1.0,
     progress: bool = True,
 ) -> str:
@@ -110,12 +110,13 @@ def _transfer(job: _Job, part: BinaryIO, update: Update) -> bool:
         with _request(job, offset) as response:
             total = _begin(job, part, response, offset)
             _receive(job, part, response, total, update)
-            return bool(response.status == 206)
+            resumed = response.status == 206
     except urllib.error.HTTPError as error:
         with error:
             _http_error(job, part, error, offset)
     except (urllib.error.URLError, TimeoutError, ConnectionError, http.client.HTTPException) as error:
         raise _TransientError(str(getattr(error, "reason", error)) or type(error).__name__) from error
+    return bool(resumed)
 
 
 def _request(job: _Job, offset: int) -> Any:
@@ -215,6 +216,10 @@ def _open_part(job: _Job) -> Iterator[BinaryIO]:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise DownloadError(_no_room(job)) from error
             raise
+        finally:
+            if job.part.exists() and job.part.stat().st_size == 0:
+                job.part.unlink()
+                job.validator_path.unlink(missing_ok=True)
 
 
 def _lock(job: _Job, part: BinaryIO) -> None:
@@ -226,6 +231,8 @@ def _lock(job: _Job, part: BinaryIO) -> None:
         fcntl.flock(part, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         raise DownloadError(f"another process is downloading {job.destination}: wait for it") from error
+    if not job.part.exists() or not os.path.samestat(os.fstat(part.fileno()), job.part.stat()):
+        raise DownloadError(f"another process has just finished {job.destination}: run the command again")
 
 
 class _SecureRedirects(urllib.request.HTTPRedirectHandler):

@@ -72,20 +72,24 @@ def instructions(entry: Dataset, absent: Sequence[DataFile], *, data_dir: Folder
     """Exactly what to run, or what to put where, to have these files of a dataset."""
     root = _root(data_dir)
     home = root / entry.name
-    lines = [f"{entry.name}: {len(absent)} of {len(entry.files)} files are not in {home}"]
+    option = "" if root == _root(None) else f" --data-dir {root}"
+    again = f"anyorder data get {entry.name}{option}"
+    ways = []
     if entry.command:
-        lines.append(f"make them:      {entry.command}{_option(root)}")
+        ways.append(f"run: {entry.command}{option}")
     elif entry.make or any(file.url for file in absent):
-        commands = [file.how.format(folder=home / "originals") for file in entry.originals if file.how]
-        commands.append(f"anyorder data get {entry.name}{_option(root)}")
-        lines += [f"get them:       {command}" for command in commands]
-    lines.append(f"or put by hand: (source: {entry.source})")
-    lines += [f"  {home / file.path}{_facts(file)}" for file in absent]
+        first = [file.how.format(folder=home / "originals") for file in entry.originals if file.how]
+        ways.append("run: " + " && ".join([*first, again]))
+    ways.append(_listing(f"put here (source: {entry.source}):", home, absent))
     if entry.make:
-        lines.append(f"or the originals, then `anyorder data get {entry.name}{_option(root)}`:")
-        lines += [f"  {home / 'originals' / file.path}{_facts(file)}" for file in entry.originals]
-    lines.append("or name a folder that has them: set ANYORDER_DATA or pass --data-dir")
-    return "\n".join(lines)
+        ways.append(_listing(f"put the originals here and run {again}:", home / "originals", entry.originals))
+    ways.append("name a folder that has them, with ANYORDER_DATA or --data-dir")
+    head = f"{entry.name}: {len(absent)} of {len(entry.files)} files are not in {home}"
+    return "\n".join([head, *([entry.notes] if entry.notes else []), " - " + "\n - or ".join(ways)])
+
+
+def _listing(title: str, home: Path, files: Sequence[DataFile]) -> str:
+    return "\n".join([title, *(f"     {home / file.path}{_facts(file)}" for file in files)])
 
 
 def _facts(file: DataFile) -> str:
@@ -93,10 +97,6 @@ def _facts(file: DataFile) -> str:
     if file.url:
         known.append(f"from {file.url}")
     return f"  ({', '.join(known)})" if known else ""
-
-
-def _option(root: Path) -> str:
-    return "" if root == data_dir() else f" --data-dir {root}"
 
 
 def _part(entry: Dataset, part: str) -> tuple[DataFile, ...]:

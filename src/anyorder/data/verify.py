@@ -29,6 +29,11 @@ class FileReport:
     def good(self) -> bool:
         return self.state in ("ok", "unverified")
 
+    @property
+    def wrong(self) -> bool:
+        """There, but not what it should be."""
+        return not self.good and self.state != "missing"
+
 
 def check(name: str, *, data_dir: Folder = None) -> tuple[FileReport, ...]:
     """A report for each file of a dataset; none for a dataset that is generated."""
