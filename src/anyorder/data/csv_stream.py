@@ -6,15 +6,16 @@ import csv
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import accumulate, islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anyorder.extras import require
 
-CHUNK_ROWS = 2**16
+CHUNK_ROWS = 2**12  # small enough to stay in the cache, and cheap for the garbage collector
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +24,7 @@ class Chunk:
 
     names: tuple[list[str], ...]
     weights: NDArray[np.float64]
-    lines: list[int]
+    lines: Sequence[int]
     rows: list[list[str]]
 
 
@@ -47,17 +48,13 @@ def stream_table(
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     with path.open("rb") as file, _progress(file, path, progress) as source:
-        reader = csv.reader(_lines(source, path), delimiter=delimiter, strict=True)
-        rows = _numbered(reader, path)
-        layout = _Layout.of(path, rows, columns, weight) if header else _Layout.first(columns, weight)
-        batch: list[tuple[int, list[str]]] = []
-        for numbered in rows:
-            batch.append(numbered)
-            if len(batch) == CHUNK_ROWS:
-                yield layout.chunk(path, batch)
-                batch = []
-        if batch:
-            yield layout.chunk(path, batch)
+        layout = None if header else _Layout.first(columns, weight)
+        for lines, rows in _chunks(source, path, delimiter):
+            if layout is None:
+                layout = _Layout.of(path, lines[0], rows[0], columns, weight)
+                lines, rows = lines[1:], rows[1:]
+            if rows:
+                yield layout.chunk(path, lines, rows)
 
 
 def _check_columns(columns: Sequence[str], weight: str | None) -> None:
@@ -83,11 +80,8 @@ class _Layout:
         return cls(tuple(columns), places, None if weight is None else count, count + (weight is not None))
 
     @classmethod
-    def of(
-        cls, path: Path, rows: Iterator[tuple[int, list[str]]], columns: Sequence[str], weight: str | None
-    ) -> _Layout:
-        line, names = next(rows, (1, []))
-        names = [name.strip() for name in names]
+    def of(cls, path: Path, line: int, row: list[str], columns: Sequence[str], weight: str | None) -> _Layout:
+        names = [name.strip() for name in row]
         wanted = [*columns] if weight is None else [*columns, weight]
         absent = [name for name in wanted if names.count(name) != 1]
         if absent:
@@ -98,11 +92,9 @@ class _Layout:
         places = tuple(names.index(name) for name in columns)
         return cls(tuple(columns), places, None if weight is None else names.index(weight), len(names))
 
-    def chunk(self, path: Path, batch: list[tuple[int, list[str]]]) -> Chunk:
-        lines = [line for line, _ in batch]
-        rows = [row for _, row in batch]
+    def chunk(self, path: Path, lines: Sequence[int], rows: list[list[str]]) -> Chunk:
         if set(map(len, rows)) != {self.width}:
-            line, row = next((line, row) for line, row in batch if len(row) != self.width)
+            line, row = next((line, row) for line, row in zip(lines, rows, strict=True) if len(row) != self.width)
             raise ValueError(f"{path}, line {line}: expected {self.width} fields, got {len(row)}: {row}")
         fields = list(zip(*rows, strict=True))
         names = tuple([name.strip() for name in fields[place]] for place in self.places)
@@ -113,7 +105,7 @@ class _Layout:
         return Chunk(names, weights, lines, rows)
 
 
-def _weights(path: Path, lines: list[int], fields: Sequence[str]) -> NDArray[np.float64]:
+def _weights(path: Path, lines: Sequence[int], fields: Sequence[str]) -> NDArray[np.float64]:
     try:
         weights = np.fromiter(map(float, fields), np.float64, len(fields))
         if bool(((weights > 0) & (weights < np.inf)).all()):
@@ -130,28 +122,32 @@ def _weights(path: Path, lines: list[int], fields: Sequence[str]) -> NDArray[np.
     raise AssertionError("unreachable: one of the weights is invalid")
 
 
-def _lines(source: BinaryIO, path: Path) -> Iterator[str]:
-    """Lines of text; the error for bytes that are not UTF-8 names the line."""
-    for number, raw in enumerate(source, start=1):
+def _chunks(source: BinaryIO, path: Path, delimiter: str) -> Iterator[tuple[Sequence[int], list[list[str]]]]:
+    """Rows that are not blank, with the line that each ends on."""
+    if source.read(3) != b"\xef\xbb\xbf":  # the mark that some editors put before UTF-8
+        source.seek(0)
+    reader = csv.reader(map(bytes.decode, source), delimiter=delimiter, strict=True)
+    while True:
+        before = reader.line_num
         try:
-            line = raw.decode("utf-8")
+            rows = list(islice(reader, CHUNK_ROWS))
         except UnicodeDecodeError as error:
-            bad = raw[error.start : error.start + 1].hex()
             raise ValueError(
-                f"{path}, line {number}: byte 0x{bad} at column {error.start + 1} is not UTF-8; "
-                "save the file in UTF-8 and try again"
+                f"{path}, line {reader.line_num + 1}: byte 0x{error.object[error.start]:02x} at column {error.start + 1} "
+                "is not UTF-8; save the file in UTF-8 and try again"
             ) from None
-        yield line.removeprefix("\ufeff") if number == 1 else line
-
-
-def _numbered(reader: Any, path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Rows that are not blank, with the line they end on."""
-    try:
-        for row in reader:
-            if row and (len(row) > 1 or row[0].strip()):
-                yield reader.line_num, row
-    except csv.Error as error:
-        raise ValueError(f"{path}, line {reader.line_num}: not a CSV line: {error}") from error
+        except csv.Error as error:
+            raise ValueError(f"{path}, line {reader.line_num}: not a CSV line: {error}") from error
+        if not rows:
+            return
+        lines: Sequence[int] = range(before + 1, reader.line_num + 1)
+        if len(lines) != len(rows):  # quoted values with line breaks
+            lines = [before + n for n in accumulate(1 + sum(field.count("\n") for field in row) for row in rows)]
+        if min(map(len, rows)) < 2:
+            kept = [(line, row) for line, row in zip(lines, rows, strict=True) if len(row) > 1 or "".join(row).strip()]
+            lines, rows = [line for line, _ in kept], [row for _, row in kept]
+        if rows:
+            yield lines, rows
 
 
 @contextmanager
