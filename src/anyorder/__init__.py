@@ -1,1 +1,64 @@
-"""Permutation-equivariant Transformers for data of any order."""
+"""Permutation-equivariant Transformers for data of any order: sets, graphs, hypergraphs and maps between them."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from anyorder.layers import (
+        Elu,
+        EncoderLayer,
+        EquivariantAttention,
+        EquivariantLinear,
+        RandomFeatures,
+        Softmax,
+        redraw_features,
+    )
+    from anyorder.layouts import CompleteIndexSet, DenseIndexSet, Features, IndexSet, SparseIndexSet, collate
+    from anyorder.models import Encoder, EquivariantMLP
+
+_HOMES = {
+    "anyorder.layouts": ("CompleteIndexSet", "DenseIndexSet", "Features", "IndexSet", "SparseIndexSet", "collate"),
+    "anyorder.layers": (
+        "Elu",
+        "EncoderLayer",
+        "EquivariantAttention",
+        "EquivariantLinear",
+        "RandomFeatures",
+        "Softmax",
+        "redraw_features",
+    ),
+    "anyorder.models": ("Encoder", "EquivariantMLP"),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+__version__ = "0.1.0"
+__all__ = [
+    "CompleteIndexSet",
+    "DenseIndexSet",
+    "Elu",
+    "Encoder",
+    "EncoderLayer",
+    "EquivariantAttention",
+    "EquivariantLinear",
+    "EquivariantMLP",
+    "Features",
+    "IndexSet",
+    "RandomFeatures",
+    "Softmax",
+    "SparseIndexSet",
+    "collate",
+    "redraw_features",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used, so that ``anyorder.algebra`` stays free of torch."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'anyorder' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

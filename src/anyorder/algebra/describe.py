@@ -62,9 +62,10 @@ def _sources(cls: EquivalenceClass, inputs: tuple[str, ...], outputs: tuple[str,
     if len(inputs) == 2:
         shared = next(name for name in inputs if name in outputs)
         return f"the edges that {'leave' if inputs[0] == shared else 'enter'} {shared}"
-    held = [f"{name} at axis {'and '.join(str(a + 1) for a, n in enumerate(inputs) if n == name)}" for name in outputs]
-    held = [text for name, text in zip(outputs, held, strict=True) if name in inputs]
-    return f"the {_plural(inputs)} with {' and '.join(dict.fromkeys(held))}"
+    if len(set(inputs)) < len(inputs):
+        return f"the {_plural(inputs)}"
+    held = [f"{name} at axis {inputs.index(name) + 1}" for name in dict.fromkeys(outputs) if name in inputs]
+    return f"the {_plural(inputs)} with {' and '.join(held)}"
 
 
 def _global(inputs: tuple[str, ...], outputs: tuple[str, ...]) -> str:

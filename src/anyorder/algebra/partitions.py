@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 
 @dataclass(frozen=True, order=True)
@@ -81,7 +81,7 @@ def _growth_strings(order: int) -> Iterator[tuple[int, ...]]:
             yield (*prefix, label)
 
 
-@lru_cache(maxsize=None)
+@cache
 def set_partitions(order: int) -> tuple[SetPartition, ...]:
     """All patterns of an order, Bell(order) of them.
 

@@ -1,0 +1,19 @@
+"""Equivariant layers between any two orders."""
+
+from anyorder.layers.attention import EquivariantAttention, redraw_features
+from anyorder.layers.blocks import EncoderLayer
+from anyorder.layers.kernels import Elu, Kernel, RandomFeatures, Softmax
+from anyorder.layers.linear import EquivariantLinear
+from anyorder.layers.segment import segment_attention
+
+__all__ = [
+    "Elu",
+    "EncoderLayer",
+    "EquivariantAttention",
+    "EquivariantLinear",
+    "Kernel",
+    "RandomFeatures",
+    "Softmax",
+    "redraw_features",
+    "segment_attention",
+]

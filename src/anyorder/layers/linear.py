@@ -1,0 +1,172 @@
+"""Every permutation-equivariant linear map between two orders, in linear time."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from anyorder.algebra import EquivalenceClass, Pool, Selection, SetPartition, expansion, pools, select, set_partitions
+from anyorder.layers.checks import check_input, check_orders, check_positive
+from anyorder.layers.projection import init_uniform, project
+from anyorder.layouts import Features, IndexSet, Plan, Spread
+
+Reduce = Literal["sum", "mean"]
+
+
+class EquivariantLinear(nn.Module):
+    r"""Every permutation-equivariant linear map from order k to order l (Eq. 1).
+
+    .. math:: Y_j = \sum_\mu \sum_i B^\mu_{ij} X_i W_\mu + b_{\lambda(j)}
+
+    The sum over i runs over the entries of the input's index set. With ``reduce="mean"`` each class divides its sum by the
+    number of entries that (i, j) in mu allows. ``weight[class, in, out]`` is in the order of ``classes``;
+    ``bias[target pattern, out]`` is in the order of ``set_partitions(order_out)``.
+
+    >>> layer = EquivariantLinear(order_in=2, order_out=2, channels_in=3, channels_out=4)
+    >>> layer.weight.shape, layer.bias.shape
+    (torch.Size([15, 3, 4]), torch.Size([2, 4]))
+    """
+
+    signs: Tensor
+
+    def __init__(
+        self,
+        *,
+        order_in: int,
+        order_out: int,
+        channels_in: int,
+        channels_out: int,
+        classes: Selection = "all",
+        reduce: Reduce = "sum",
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        check_orders(order_in=order_in, order_out=order_out)
+        check_positive(channels_in=channels_in, channels_out=channels_out)
+        if reduce not in ("sum", "mean"):
+            raise ValueError(f"reduce must be 'sum' or 'mean', got {reduce!r}")
+        self.order_in, self.order_out = order_in, order_out
+        self.channels_in, self.channels_out = channels_in, channels_out
+        self.reduce = reduce
+        self.classes = select(order_in, order_out, classes)
+        self.patterns = set_partitions(order_out)
+        self.weight = nn.Parameter(torch.empty(len(self.classes), channels_in, channels_out))
+        self.bias = nn.Parameter(torch.empty(len(self.patterns), channels_out)) if bias else None
+        self.terms, signs = _terms(self.classes)
+        self.register_buffer("signs", signs, persistent=False)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        init_uniform(self.weight, self.channels_in)
+        if self.bias is not None:
+            init_uniform(self.bias, self.channels_in)
+
+    def forward(self, x: Features, target: IndexSet | None = None) -> Features:
+        check_input(self, x, self.order_in, self.channels_in, self.weight)
+        target = x.target(self.order_out, target)
+        plan = x.index.plan(target)
+        parts = self._sum(plan, x.rows) if self.reduce == "sum" else self._mean(plan, x.rows)
+        if self.bias is not None:
+            for pattern, bias in zip(self.patterns, self.bias, strict=True):
+                entries = target.entries(pattern)
+                parts[pattern] = parts[pattern] + bias if pattern in parts else bias.expand(len(entries), -1)
+        return Features.of_rows(target, target.assemble(parts, like=x.rows.new_empty(0, self.channels_out)))
+
+    def _sum(self, plan: Plan, rows: Tensor) -> dict[SetPartition, Tensor]:
+        """Sums over exact classes, as sums with equalities only under weights that are recombined once."""
+        weight = torch.einsum("tc,cio->tio", self.signs.to(self.weight.dtype), self.weight)
+        place = {term: n for n, term in enumerate(self.terms)}
+        waiting = Waiting()
+        direct: dict[SetPartition, Tensor] = {}
+        for pattern in self.patterns:
+            into = [term for term in self.terms if term.kind == "pointwise" and term.target == pattern]
+            if into and len(plan.target.entries(pattern)):
+                direct[pattern] = project(plan, pattern, rows, into, weight[[place[term] for term in into]])
+        for pool, terms in pools(term for term in self.terms if term.kind != "pointwise").items():
+            entries = plan.source.entries(pool.source)
+            if len(entries) == 0:
+                continue
+            pooled = pool_rows(plan, pool, rows)
+            chosen = weight[[place[term] for term in terms]]
+            moved = (pooled @ chosen.transpose(0, 1).flatten(1)).unflatten(1, (len(terms), self.channels_out))
+            for n, term in enumerate(terms):
+                waiting.add(plan, term, moved[:, n])
+        return waiting.spread(direct)
+
+    def _mean(self, plan: Plan, rows: Tensor) -> dict[SetPartition, Tensor]:
+        """Sums over exact classes, each divided by its number of members."""
+        parts: dict[SetPartition, Tensor] = {}
+        for cls, weight in zip(self.classes, self.weight, strict=True):
+            if len(plan.target.entries(cls.target)) == 0:
+                continue
+            total = exact_sum(plan, cls, rows.double()).to(rows.dtype)
+            members = plan.members(cls, "exact")
+            part = (total / members.clamp(min=1).unsqueeze(1)) @ weight
+            parts[cls.target] = parts[cls.target] + part if cls.target in parts else part
+        return parts
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.order_in} -> {self.order_out}, {self.channels_in} -> {self.channels_out}, "
+            f"classes={len(self.classes)}, reduce={self.reduce!r}"
+        )
+
+
+def _terms(classes: tuple[EquivalenceClass, ...]) -> tuple[tuple[EquivalenceClass, ...], Tensor]:
+    """The equality-only terms of some classes, and the sign of each class in each term: W'_tau = sum sign W_sigma."""
+    signed = {(term, n): sign for n, cls in enumerate(classes) for sign, term in expansion(cls)}
+    terms = tuple(dict.fromkeys(term for term, _ in signed))
+    place = {term: n for n, term in enumerate(terms)}
+    signs = torch.zeros(len(terms), len(classes))
+    for (term, n), sign in signed.items():
+        signs[place[term], n] = sign
+    return terms, signs
+
+
+def pool_rows(plan: Plan, pool: Pool, rows: Tensor) -> Tensor:
+    """Sums of input rows over the groups of a pool; a pool by all blocks has groups of one and sums nothing."""
+    picked = plan.source.entries(pool.source).read(rows)
+    if len(pool.blocks) == pool.source.num_blocks:
+        return picked
+    groups = plan.groups(pool)
+    return rows.new_zeros(groups.num_groups, rows.shape[1]).index_add(0, groups.ids, picked)
+
+
+def exact_sum(plan: Plan, cls: EquivalenceClass, rows: Tensor) -> Tensor:
+    """The sum of input rows over exactly {i : (i, j) in mu}, for each output entry j of the class."""
+    total = rows.new_zeros(len(plan.target.entries(cls.target)), rows.shape[1])
+    for sign, term in expansion(cls):
+        pooled = pool_rows(plan, Pool(term.source, term.matched_source), rows)
+        spread = plan.pointwise(term) if term.kind == "pointwise" else plan.spread(term)
+        total = total + sign * spread(pooled)
+    return total
+
+
+class Waiting:
+    """Results that wait to be spread to output entries.
+
+    Results by node or by graph that are read through the same output nodes are added up before they are spread.
+    """
+
+    def __init__(self) -> None:
+        self._sums: dict[object, tuple[SetPartition, Spread, Tensor]] = {}
+
+    def add(self, plan: Plan, term: EquivalenceClass, values: Tensor) -> None:
+        if len(plan.target.entries(term.target)) == 0:
+            return
+        key = (term.target, term.matched_target) if len(term.matching) < 2 else term
+        if key in self._sums:
+            pattern, spread, known = self._sums[key]
+            self._sums[key] = (pattern, spread, known + values)
+        else:
+            self._sums[key] = (term.target, plan.spread(term), values)
+
+    def spread(self, parts: dict[SetPartition, Tensor]) -> dict[SetPartition, Tensor]:
+        """Add what waits to the rows of each output pattern."""
+        parts = dict(parts)
+        for pattern, spread, values in self._sums.values():
+            part = spread(values)
+            parts[pattern] = parts[pattern] + part if pattern in parts else part
+        return parts

@@ -1,0 +1,119 @@
+"""Features: an index set with values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from anyorder.layouts.complete import DenseIndexSet
+from anyorder.layouts.index_set import IndexSet
+from anyorder.layouts.sparse import SparseIndexSet
+from anyorder.layouts.transfer import Transferable
+
+
+class Features(Transferable):
+    """Values on the tuples of an index set. Immutable: methods return new features.
+
+    >>> nodes = SparseIndexSet(torch.tensor([[0], [1]]), num_nodes=2)
+    >>> Features(nodes, torch.zeros(2, 5))
+    Features(SparseIndexSet(order=1, entries=2, nodes=2, graphs=1), channels=5, dtype=torch.float32)
+
+    Args:
+        index: which tuples there are.
+        values: (entries, channels); (batch, node, ..., node, channels) where the index set is dense.
+        check: refuse values that are not finite.
+    """
+
+    def __init__(self, index: IndexSet, values: Tensor, *, check: bool = True) -> None:
+        if not isinstance(index, IndexSet):
+            raise TypeError(f"index must be an IndexSet, got {type(index).__name__}")
+        if not isinstance(values, Tensor) or not values.is_floating_point():
+            got = values.dtype if isinstance(values, Tensor) else type(values).__name__
+            raise TypeError(f"values must be a floating tensor, got {got}")
+        if values.device != index.device:
+            raise ValueError(f"values must be on the index set's device: expected {index.device}, got {values.device}")
+        self.index = index
+        self.rows = index.flatten(values)
+        if check and not bool(self.rows.isfinite().all()):
+            row = int((~self.rows.isfinite()).any(1).nonzero()[0])
+            raise ValueError(f"values must be finite: entry {row}, tuple {index.tuples[row].tolist()}, is not")
+
+    @classmethod
+    def of_rows(cls, index: IndexSet, rows: Tensor) -> Features:
+        """Features from rows (entry, channel) that are known to fit, as layers make them."""
+        made = cls.__new__(cls)
+        made.index, made.rows = index, rows
+        return made
+
+    @property
+    def values(self) -> Tensor:
+        """The values as the index set lays them out."""
+        return self.index.unflatten(self.rows)
+
+    @property
+    def order(self) -> int:
+        return self.index.order
+
+    @property
+    def channels(self) -> int:
+        return self.rows.shape[-1]
+
+    @property
+    def num_nodes(self) -> int:
+        return self.index.num_nodes
+
+    @property
+    def num_graphs(self) -> int:
+        return self.index.num_graphs
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.rows.dtype
+
+    @property
+    def device(self) -> torch.device:
+        return self.rows.device
+
+    def target(self, order: int, given: IndexSet | None = None) -> IndexSet:
+        """The index set a layer of this output order writes to: the given one, or the one that follows from the input."""
+        if given is None:
+            follows = self.index.with_order(order)
+            if follows is None:
+                raise ValueError(
+                    f"a target index set is needed: none of order {order} follows from a sparse input of order {self.order}"
+                )
+            return follows
+        if not isinstance(given, IndexSet):
+            raise TypeError(f"target must be an IndexSet, got {type(given).__name__}")
+        if given.order != order:
+            raise ValueError(f"target must be of the layer's output order: expected {order}, got {given.order}")
+        return given
+
+    def with_values(self, values: Tensor) -> Features:
+        """Other values on the same tuples."""
+        return Features(self.index, values, check=False)
+
+    def with_rows(self, rows: Tensor) -> Features:
+        """Other rows (entry, channel) on the same tuples."""
+        return Features.of_rows(self.index, rows)
+
+    def __repr__(self) -> str:
+        return f"Features({self.index}, channels={self.channels}, dtype={self.dtype})"
+
+
+def collate(items: Sequence[Features]) -> Features:
+    """One batch from the features of several graphs: a disjoint union, or a wider grid where they are dense."""
+    if not items:
+        raise ValueError("cannot collate an empty list")
+    if all(isinstance(item.index, SparseIndexSet) for item in items):
+        index: IndexSet = SparseIndexSet.collate([item.index for item in items])  # type: ignore[misc]
+        return Features.of_rows(index, torch.cat([item.rows for item in items]))
+    dense = [item.index for item in items if isinstance(item.index, DenseIndexSet)]
+    if len(dense) != len(items) or len({index.order for index in dense}) != 1:
+        raise ValueError(f"can only collate features of one layout and order, got {[item.index for item in items]}")
+    width = max(index.mask.shape[1] for index in dense)
+    masks = [torch.nn.functional.pad(index.mask, (0, width - index.mask.shape[1])) for index in dense]
+    index = DenseIndexSet(dense[0].order, torch.cat(masks))
+    return Features.of_rows(index, torch.cat([item.rows for item in items]))

@@ -1,0 +1,166 @@
+"""Which tuples exist: what sparse and dense index sets have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import torch
+from torch import Tensor
+
+from anyorder.algebra import SetPartition
+from anyorder.layouts.transfer import Transferable
+
+if TYPE_CHECKING:
+    from anyorder.layouts.plan import Plan
+
+Built = TypeVar("Built")
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """The entries of one pattern: where they stand in the index set and their compact tuples (Prop. 1).
+
+    ``rows`` is None where they stand together, from row ``start`` on: they are then read without a copy.
+    """
+
+    start: int
+    rows: Tensor | None
+    tuples: Tensor
+    graph: Tensor
+
+    def __len__(self) -> int:
+        return len(self.tuples)
+
+    def read(self, values: Tensor) -> Tensor:
+        """The rows of these entries."""
+        return values.narrow(0, self.start, len(self)) if self.rows is None else values.index_select(0, self.rows)
+
+
+class IndexSet(Transferable, ABC):
+    """The tuples of nodes that carry features, for a disjoint union of graphs.
+
+    Attributes:
+        order: number of nodes in a tuple.
+        num_nodes: nodes of all graphs together.
+        num_graphs: graphs in the union.
+        node_graph: (num_nodes,), the graph of each node.
+    """
+
+    order: int
+    num_nodes: int
+    num_graphs: int
+    node_graph: Tensor
+
+    def __init__(self) -> None:
+        self._cache: dict[object, object] = {}
+        self._plans: list[tuple[IndexSet, Plan]] = []
+
+    @property
+    @abstractmethod
+    def tuples(self) -> Tensor:
+        """(num_entries, order): the tuples, in the order of the rows of features."""
+
+    @property
+    @abstractmethod
+    def num_entries(self) -> int:
+        """Number of tuples."""
+
+    @abstractmethod
+    def find(self, tuples: Tensor, graph: Tensor) -> Tensor:
+        """The row of each tuple, -1 where it is not in the set; ``graph`` says in which graph to look."""
+
+    @abstractmethod
+    def flatten(self, values: Tensor) -> Tensor:
+        """Values as users hold them, to rows (entry, channel)."""
+
+    @abstractmethod
+    def unflatten(self, rows: Tensor) -> Tensor:
+        """Rows (entry, channel) to values as users hold them."""
+
+    @abstractmethod
+    def with_order(self, order: int) -> IndexSet | None:
+        """The index set of another order that follows from this one, if one does (Sec. 4.2)."""
+
+    @property
+    def device(self) -> torch.device:
+        return self.node_graph.device
+
+    @property
+    def entry_graph(self) -> Tensor:
+        """(num_entries,): the graph of each entry."""
+        return self._once("entry_graph", self._entry_graph)
+
+    def _entry_graph(self) -> Tensor:
+        if self.order == 0:
+            return torch.arange(self.num_graphs, device=self.device)
+        return self.node_graph[self.tuples[:, 0]]
+
+    def entries(self, pattern: SetPartition) -> Entries:
+        """The entries whose equal axes are exactly those of the pattern."""
+        return self._once(("entries", pattern.labels), lambda: self._select(pattern))
+
+    def _select(self, pattern: SetPartition) -> Entries:
+        tuples = self.tuples
+        if self.order < 2:
+            return Entries(0, None, tuples, self.entry_graph)
+        keep = torch.ones(len(tuples), dtype=torch.bool, device=self.device)
+        for a in range(self.order):
+            for b in range(a):
+                tied = pattern.labels[a] == pattern.labels[b]
+                keep &= (tuples[:, a] == tuples[:, b]) == tied
+        rows = keep.nonzero().flatten()
+        compact = tuples[rows][:, list(pattern.representatives)]
+        start = int(rows[0]) if len(rows) else 0
+        together = len(rows) == 0 or int(rows[-1]) - start == len(rows) - 1
+        return Entries(start, None if together else rows, compact, self.entry_graph[rows])
+
+    def assemble(self, parts: dict[SetPartition, Tensor], like: Tensor) -> Tensor:
+        """Rows of the whole index set from the rows of its patterns; zero where a pattern is left out.
+
+        ``like`` gives the width and the type where no pattern has an entry.
+        """
+        chosen = [(self.entries(pattern), rows) for pattern, rows in parts.items() if len(rows)]
+        chosen.sort(key=lambda part: part[0].start)
+        covered = sum(len(entries) for entries, _ in chosen) == self.num_entries
+        if covered and chosen and all(entries.rows is None for entries, _ in chosen):
+            return chosen[0][1] if len(chosen) == 1 else torch.cat([rows for _, rows in chosen])
+        like = chosen[0][1] if chosen else like
+        whole = like.new_zeros(self.num_entries, *like.shape[1:])
+        for entries, rows in chosen:
+            where = entries.rows
+            if where is None:
+                where = torch.arange(entries.start, entries.start + len(entries), device=self.device)
+            whole.index_copy_(0, where, rows)
+        return whole
+
+    def plan(self, target: IndexSet) -> Plan:
+        """What a layer from this index set to ``target`` needs to know, worked out once and kept."""
+        for known, plan in self._plans:
+            if known is target:
+                return plan
+        from anyorder.layouts.plan import Plan
+
+        if target.num_nodes != self.num_nodes or target.num_graphs != self.num_graphs:
+            raise ValueError(
+                f"target must be on the same nodes and graphs: expected {self.num_nodes} nodes and {self.num_graphs} "
+                f"graphs, got {target.num_nodes} and {target.num_graphs}"
+            )
+        if target.device != self.device:
+            raise ValueError(f"target must be on the same device: expected {self.device}, got {target.device}")
+        made = Plan(self, target)
+        self._plans.append((target, made))
+        return made
+
+    def _once(self, key: object, build: Callable[[], Built]) -> Built:
+        if key not in self._cache:
+            self._cache[key] = build()
+        return self._cache[key]  # type: ignore[return-value]
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(order={self.order}, entries={self.num_entries}, nodes={self.num_nodes}, "
+            f"graphs={self.num_graphs})"
+        )

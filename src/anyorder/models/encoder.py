@@ -1,0 +1,149 @@
+"""Stacks of layers that pass through a sequence of orders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from torch import nn
+
+from anyorder.algebra import Selection
+from anyorder.layers import EncoderLayer, EquivariantLinear, Kernel
+from anyorder.layers.attention import Coupling
+from anyorder.layers.checks import check_orders, check_positive
+from anyorder.layers.linear import Reduce
+from anyorder.layouts import Features, IndexSet
+
+
+class Encoder(nn.Module):
+    """A higher-order Transformer: input projection, encoder layers, LayerNorm, linear head.
+
+    >>> model = Encoder(order_in=2, orders=(2, 0), channels_in=7, channels=8, channels_out=1, heads=2, head_channels=4)
+    >>> [(layer.order_in, layer.order_out) for layer in model.layers]
+    [(2, 2), (2, 0)]
+
+    Args:
+        order_in: order of the input.
+        orders: order after each layer.
+        channels_out: width of the head; None leaves the head out.
+        kernel, coupling, classes, dropout: as in ``EquivariantAttention``.
+    """
+
+    def __init__(
+        self,
+        *,
+        order_in: int,
+        orders: Sequence[int],
+        channels_in: int,
+        channels: int,
+        channels_out: int | None,
+        heads: int,
+        head_channels: int,
+        kernel: Kernel | None = None,
+        coupling: Coupling | None = None,
+        dropout: float = 0.0,
+        channels_hidden: int | None = None,
+        classes: Selection = "all",
+    ) -> None:
+        super().__init__()
+        steps = _check_steps(order_in, orders)
+        check_positive(channels_in=channels_in, channels=channels)
+        self.order_in, self.order_out = order_in, steps[-1][1]
+        self.channels_in = channels_in
+        self.channels_out = channels if channels_out is None else channels_out
+        self.project = EquivariantLinear(
+            order_in=order_in, order_out=order_in, channels_in=channels_in, channels_out=channels, classes="pointwise"
+        )
+        self.layers = nn.ModuleList(
+            EncoderLayer(
+                order_in=k,
+                order_out=l,
+                channels=channels,
+                heads=heads,
+                head_channels=head_channels,
+                kernel=kernel,
+                coupling=coupling,
+                dropout=dropout,
+                channels_hidden=channels_hidden,
+                classes=classes if l else "all",
+            )
+            for k, l in steps
+        )
+        self.norm = nn.LayerNorm(channels)
+        self.head = _head(channels, channels_out)
+
+    def forward(self, x: Features, target: IndexSet | None = None) -> Features:
+        """Features of the last order; ``target`` is the index set of the layers that write its order."""
+        x = self.project(x)
+        for layer in self.layers:
+            x = layer(x, _target(target, layer.order_out))  # type: ignore[arg-type]
+        return x.with_rows(self.head(self.norm(x.rows)))
+
+
+class EquivariantMLP(nn.Module):
+    """The invariant or equivariant MLP of Maron et al. (MLP_pi): equivariant linear layers with ReLU between.
+
+    >>> model = EquivariantMLP(order_in=2, orders=(2, 2, 0), channels_in=3, channels=8, channels_out=1)
+    >>> [len(layer.classes) for layer in model.layers]
+    [15, 15, 2]
+    """
+
+    def __init__(
+        self,
+        *,
+        order_in: int,
+        orders: Sequence[int],
+        channels_in: int,
+        channels: int,
+        channels_out: int | None = None,
+        classes: Selection = "all",
+        reduce: Reduce = "sum",
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        steps = _check_steps(order_in, orders)
+        self.order_in, self.order_out = order_in, steps[-1][1]
+        self.channels_in = channels_in
+        self.channels_out = channels if channels_out is None else channels_out
+        widths = [channels_in] + [channels] * len(steps)
+        self.layers = nn.ModuleList(
+            EquivariantLinear(
+                order_in=k,
+                order_out=l,
+                channels_in=width,
+                channels_out=channels,
+                classes=classes if l else "all",
+                reduce=reduce,
+            )
+            for (k, l), width in zip(steps, widths[:-1], strict=True)
+        )
+        self.activation = nn.ReLU()
+        self.dropout = nn.Dropout(dropout)
+        self.head = _head(channels, channels_out)
+
+    def forward(self, x: Features, target: IndexSet | None = None) -> Features:
+        """Features of the last order; ``target`` is the index set of the layers that write its order."""
+        for number, layer in enumerate(self.layers):
+            if number:
+                x = x.with_rows(self.dropout(self.activation(x.rows)))
+            x = layer(x, _target(target, layer.order_out))  # type: ignore[arg-type]
+        return x.with_rows(self.head(x.rows))
+
+
+def _check_steps(order_in: int, orders: Sequence[int]) -> list[tuple[int, int]]:
+    check_orders(order_in=order_in)
+    if len(orders) == 0:
+        raise ValueError("orders must name the order after each layer, got none")
+    check_orders(**{f"orders[{n}]": order for n, order in enumerate(orders)})
+    return list(pairwise((order_in, *orders)))
+
+
+def _head(channels: int, channels_out: int | None) -> nn.Module:
+    if channels_out is None:
+        return nn.Identity()
+    check_positive(channels_out=channels_out)
+    return nn.Linear(channels, channels_out)
+
+
+def _target(target: IndexSet | None, order: int) -> IndexSet | None:
+    return target if target is not None and target.order == order else None
