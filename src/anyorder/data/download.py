@@ -112,8 +112,8 @@ def _transfer(job: _Job, part: BinaryIO, update: Update) -> bool:
             _receive(job, part, response, total, update)
             resumed = response.status == 206
     except urllib.error.HTTPError as error:
-        with error:
-            _http_error(job, part, error, offset)
+        error.close()
+        resumed = _http_error(job, part, error, offset)
     except (urllib.error.URLError, TimeoutError, ConnectionError, http.client.HTTPException) as error:
         raise _TransientError(str(getattr(error, "reason", error)) or type(error).__name__) from error
     return bool(resumed)
@@ -140,7 +140,8 @@ def _begin(job: _Job, part: BinaryIO, response: Any, offset: int) -> int | None:
             raise _TransientError("the server resumed at another place than asked")
         total = offset + int(length) if found[2] == "*" and length else int(found[2]) if found[2] != "*" else None
     else:
-        part.truncate(0)
+        if offset:
+            part.truncate(0)
         total = int(length) if length else None
         _write_validator(job, response)
     part.seek(0, os.SEEK_END)
@@ -208,18 +209,18 @@ def _open_part(job: _Job) -> Iterator[BinaryIO]:
             f"cannot write to {job.destination.parent}: {error.strerror}. "
             "Name a folder you may write to with --data-dir or ANYORDER_DATA"
         ) from error
-    with part:
-        _lock(job, part)
-        try:
+    try:
+        with part:
+            _lock(job, part)
             yield part
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise DownloadError(_no_room(job)) from error
-            raise
-        finally:
-            if job.part.exists() and job.part.stat().st_size == 0:
-                job.part.unlink()
-                job.validator_path.unlink(missing_ok=True)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DownloadError(_no_room(job)) from error
+        raise
+    finally:
+        if job.part.exists() and job.part.stat().st_size == 0:
+            job.part.unlink()
+            job.validator_path.unlink(missing_ok=True)
 
 
 def _lock(job: _Job, part: BinaryIO) -> None:
