@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from torch.utils.data import Dataset
 
 from anyorder.data.registry import data_dir
 from anyorder.data.sets import SetSample
@@ -39,7 +40,7 @@ def triangulate(points: npt.NDArray[np.floating]) -> npt.NDArray[np.bool_]:
 
 
 @dataclass(frozen=True)
-class DelaunaySets:
+class DelaunaySets(Dataset[SetSample]):
     """A map-style dataset of ``num_sets`` triangulated sets of ``min_points`` to ``max_points`` points, both included.
 
     Set i depends on the seed and on i alone, so that loader workers may generate it in any order.
@@ -84,7 +85,7 @@ class DelaunaySets:
 
 
 @dataclass(frozen=True, eq=False)
-class StoredSets:
+class StoredSets(Dataset[SetSample]):
     """Sets in flat arrays: the points (total, channels) and edges i < j (total, 2) of all sets, one after the other."""
 
     points: npt.NDArray[np.float32]
@@ -131,7 +132,7 @@ class StoredSets:
     def load(cls, path: Path) -> StoredSets:
         """Read what :meth:`save` wrote."""
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 return cls(file["points"], file["sizes"], file["edges"], file["edge_counts"])
         except (KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(

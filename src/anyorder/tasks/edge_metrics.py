@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
+import numpy as np
+import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -60,6 +62,19 @@ def edge_scores(logits: Tensor, batch: SetBatch, symmetric: bool = True) -> Edge
         recall=_ratio(right, true),
         f1=_ratio(2 * right, true + guessed),
     )
+
+
+def predicted_edges(logits: Tensor, batch: SetBatch) -> list[npt.NDArray[np.int64]]:
+    """The edges i < j (m, 2) of each set whose symmetrised logit is >= 0, as positions in the set.
+
+    >>> predicted_edges(torch.tensor([1.0, 2.0, -1.0, 1.0]), SetBatch(torch.zeros(2, 1), torch.tensor([2])))
+    [array([[0, 1]])]
+    """
+    row, column = batch.pair_index - batch.offsets[batch.pair_set]
+    chosen = (symmetrise(logits, batch) >= 0) & (row < column)
+    edges = torch.stack((row[chosen], column[chosen]), dim=1).cpu().numpy()
+    counts = batch.pair_set[chosen].bincount(minlength=batch.num_sets).cpu().numpy()
+    return np.split(edges, np.cumsum(counts)[:-1])
 
 
 def edge_loss(logits: Tensor, batch: SetBatch) -> Tensor:
