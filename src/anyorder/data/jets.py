@@ -110,7 +110,9 @@ class JetSample:
 
     def select(self, which: slice | ArrayLike) -> JetSample:
         """The jets of a slice, a mask or an array of jet numbers, in that order."""
-        jets = np.arange(len(self))[which if isinstance(which, slice) else np.asarray(which)]
+        if not isinstance(which, slice):
+            which = np.asarray(which) if np.size(which) else slice(0)
+        jets = np.arange(len(self))[which]
         counts = self.num_tracks[jets]
         offsets = np.concatenate([[0], np.cumsum(counts)])
         tracks = np.repeat(self.offsets[jets] - offsets[:-1], counts) + np.arange(offsets[-1])
