@@ -6,8 +6,9 @@ import hashlib
 import json
 import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import get_context
@@ -53,11 +54,11 @@ def simulate(
     chunk_events: int = 1000,
     progress: bool = True,
 ) -> dict[str, Path]:
-    """Write training, validation and test files of ``num_jets`` simulated jets, as many of each flavour, and return them.
+    """Write the training, validation and test file of ``num_jets`` simulated jets, a third of each flavour.
 
     In each bin of jet pT, |eta| and number of tracks every flavour has as many jets, so that only the tracks tell
-    flavours apart. The sample depends on the seed, the settings and ``chunk_events``, and not on ``workers``. Chunks are
-    kept under ``out_dir/chunks``: an interrupted run goes on where it stopped, and a larger sample reuses them.
+    flavours apart. The sample depends on the seed, the settings and ``chunk_events``, and not on ``workers``. Chunks
+    stay under ``out_dir/chunks``: an interrupted run goes on where it stopped, and a larger sample reuses them.
     """
     for name, value, least in (("num_jets", num_jets, 5), ("workers", workers, 1), ("chunk_events", chunk_events, 1)):
         if value < least:
@@ -141,9 +142,10 @@ def _simulate_enough(
     counts = np.zeros((len(FLAVOURS), NUM_CODES), dtype=np.int64)
     codes: list[NDArray[np.int64]] = []
     flavours: list[NDArray[np.int32]] = []
-    with bars.Progress(*columns, bars.TimeElapsedColumn(), bars.TimeRemainingColumn(), disable=not progress) as bar:
+    bar = bars.Progress(*columns, bars.TimeElapsedColumn(), bars.TimeRemainingColumn(), disable=not progress)
+    with bar, closing(_chunks(plan, workers)) as chunks:
         task = bar.add_task("jets", total=num_jets)
-        for chunk in _chunks(plan, workers):
+        for chunk in chunks:
             codes.append(balance_code(chunk))
             flavours.append(chunk.flavour)
             counts += _flavour_counts(codes[-1], flavours[-1])
@@ -153,11 +155,11 @@ def _simulate_enough(
                 break
             if balanced == 0 and len(codes) * plan.events >= PATIENCE:
                 found = dict(zip(FLAVOURS.values(), counts.sum(axis=1).tolist(), strict=True))
-                raise ValueError(f"{PATIENCE} events gave no jets that can be balanced, only {found}: check the settings")
+                raise ValueError(f"{PATIENCE} events gave no jets that can be balanced, only {found}: see the settings")
     return codes, flavours
 
 
-def _chunks(plan: ChunkPlan, workers: int) -> Iterator[JetSample]:
+def _chunks(plan: ChunkPlan, workers: int) -> Generator[JetSample, None, None]:
     """Chunks 0, 1, 2, ... in order, without end; finished ones are read, the others simulated."""
     if workers == 1:
         index = 0
@@ -186,7 +188,7 @@ def _chunk(plan: ChunkPlan, index: int) -> JetSample:
     """Read a finished chunk, or simulate it and put it in place as a whole."""
     path = plan.path(index)
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             return JetSample(**{name: stored[name] for name in ARRAYS})
     except FileNotFoundError:
         pass
