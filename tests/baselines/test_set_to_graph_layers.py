@@ -37,9 +37,7 @@ def parts(batch: SetBatch) -> list[Tensor]:
 @pytest.mark.parametrize("sizes", [SIZES, (3, 3)], ids=["ragged", "same-size"])
 @pytest.mark.parametrize("pooling", Pooling)
 @pytest.mark.parametrize("basis", PairBasis)
-def test_pair_head_is_an_mlp_on_the_concatenated_basis(
-    basis: PairBasis, pooling: Pooling, sizes: tuple[int, ...]
-) -> None:
+def test_pair_head_is_an_mlp_on_the_concatenated_basis(basis: PairBasis, pooling: Pooling, sizes: tuple[int, ...]) -> None:
     batch = make_batch(sizes)
     head = PairHead(channels_in=5, widths=(7, 6), basis=basis, pooling=pooling)
     whole = nn.Sequential(head.spread, *head.rest)
@@ -153,7 +151,7 @@ class TestTriplets:
         model = SiameseTriplet(channels_in=5, widths=(6, 4))
         loss = model.triplet_loss(make_batch((2, 1)))
         loss.backward()
-        assert float(loss) == 0
+        assert loss.item() == 0
 
     def test_training_by_triplets_learns_clusters(self) -> None:
         points = torch.tensor([[0.0, 0], [0, 1], [5, 5], [5, 4], [0, 0.5], [4, 4]])
@@ -165,7 +163,7 @@ class TestTriplets:
             optimiser.zero_grad()
             model.triplet_loss(batch, generator).backward()
             optimiser.step()
-        assert float(model.triplet_loss(batch, generator)) < 0.01
+        assert model.triplet_loss(batch, generator).item() < 0.01
 
     def test_targets_are_needed(self) -> None:
         batch = SetBatch(torch.zeros(3, 5), torch.tensor([3]))
