@@ -156,6 +156,6 @@ def test_measured_resolution_is_the_one_put_in() -> None:
 
 def test_two_thousand_jets_take_well_under_two_seconds() -> None:
     sample = jets_from(random_births(np.random.default_rng(6), 2000))
-    start = time.perf_counter()
+    start = time.process_time()
     FINDER(sample)
-    assert time.perf_counter() - start < 2.0
+    assert time.process_time() - start < 2.0

@@ -97,9 +97,9 @@ class TestScores:
 
     def test_twenty_thousand_jets_take_well_under_a_second(self) -> None:
         truth, predicted, offsets = random_partitions(np.random.default_rng(2), 20_000)
-        start = time.perf_counter()
+        start = time.process_time()
         partition_scores(truth, predicted, offsets)
-        assert time.perf_counter() - start < 1.0
+        assert time.process_time() - start < 1.0
 
 
 class TestComponents:
@@ -140,9 +140,9 @@ class TestComponents:
         rng = np.random.default_rng(5)
         sizes = rng.integers(2, 15, 20_000)
         logits = rng.normal(-1.0, 1.0, int(np.sum(sizes**2)))
-        start = time.perf_counter()
+        start = time.process_time()
         connected_components_ragged(logits, np.concatenate([[0], np.cumsum(sizes)]))
-        assert time.perf_counter() - start < 3.0
+        assert time.process_time() - start < 3.0
 
     def test_wrong_shapes_are_named(self) -> None:
         with pytest.raises(ValueError, match=r"node, node\), got \(2, 3\)"):
