@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Literal
 
 import torch
@@ -22,7 +23,7 @@ class CategoricalEncoder(nn.Module):
         offsets = torch.tensor([0, *num_values[:-1]]).cumsum(0)
         self.register_buffer("offsets", offsets, persistent=False)
         self.weight = nn.Parameter(torch.empty(sum(num_values), channels))
-        for table in self.weight.data.split(list(num_values)):
+        for table in torch.split(self.weight.data, list(num_values)):
             nn.init.xavier_uniform_(table)
 
     offsets: Tensor
@@ -146,7 +147,7 @@ class FingerprintMLP(nn.Module):
         super().__init__()
         widths = [FINGERPRINT_BITS, *[channels] * num_layers]
         layers: list[nn.Module] = []
-        for width_in, width_out in zip(widths, widths[1:], strict=False):
+        for width_in, width_out in pairwise(widths):
             layers += [nn.Linear(width_in, width_out), nn.BatchNorm1d(width_out), nn.ReLU(), nn.Dropout(dropout)]
         self.layers = nn.Sequential(*layers, nn.Linear(channels, channels_out))
         self.output_range = output_range

@@ -18,10 +18,10 @@ def laplacian_positions(edge_index: Tensor, graph: Tensor, num_graphs: int, chan
     eigenvectors are filled with zeros. Signs (and bases of repeated eigenvalues) are arbitrary: see `flip_signs`.
 
     >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
-    >>> laplacian_positions(path, torch.zeros(3, dtype=torch.long), 1, 4).abs()
-    tensor([[0.7071, 0.5000, 0.0000, 0.0000],
-            [0.0000, 0.7071, 0.0000, 0.0000],
-            [0.7071, 0.5000, 0.0000, 0.0000]])
+    >>> laplacian_positions(path, torch.zeros(3, dtype=torch.long), 1, 3).square().round(decimals=2)
+    tensor([[0.5000, 0.2500, 0.0000],
+            [0.0000, 0.5000, 0.0000],
+            [0.5000, 0.2500, 0.0000]])
     """
     if channels < 1 or edge_index.ndim != 2 or edge_index.shape[0] != 2:
         raise ValueError(f"expected channels >= 1 and edge_index (2, edge), got {channels} and {edge_index.shape}")
@@ -58,4 +58,4 @@ def _eigenvectors(adjacency: Tensor, channels: int) -> Tensor:
     values, vectors = torch.linalg.eigh(laplacian)
     wanted = (values < TRIVIAL).sum(1, keepdim=True) + torch.arange(channels, device=values.device)
     index = wanted.clamp(max=size - 1)[:, None, :].expand(count, size, channels)
-    return vectors.gather(2, index) * (wanted < size)[:, None, :]
+    return torch.where((wanted < size)[:, None, :], vectors.gather(2, index), 0.0)

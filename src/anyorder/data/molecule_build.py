@@ -85,11 +85,12 @@ def build_store(
         (folder / MANIFEST).unlink(missing_ok=True)
         num_rows = table.count()
         shards = _good_shards(folder, num_rows, options.shard_rows)
+        if shards:
+            _refuse_nothing(table, shards.values())
         with _bar(table.path.name, num_rows, progress) as advance:
             for number, shard in _new_shards(table, folder, options, set(shards), advance):
                 shards[number] = shard
                 _refuse_nothing(table, shards.values())
-        _refuse_nothing(table, shards.values())
         manifest = Manifest(job, num_rows, tuple(shards[number] for number in sorted(shards)))
         manifest.write(folder)
     if manifest.unreadable:

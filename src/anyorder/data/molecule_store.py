@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anyorder.data.molecule_graphs import FlatMolecules, Unreadable
+from anyorder.data.molecule_graphs import FlatMolecules, Unreadable, fingerprint, smiles_to_graph
 from anyorder.data.molecule_sources import file_sha256
 
 FORMAT = 1
@@ -117,6 +117,24 @@ class Molecule:
     row: int
     fingerprint: NDArray[np.uint8] | None = None  # packed bits
 
+    @staticmethod
+    def from_smiles(smiles: str, targets: Sequence[float] = (), row: int = 0) -> Molecule:
+        """A molecule without a store; raises `UnreadableMoleculeError` with the reason.
+
+        >>> Molecule.from_smiles("C=O").bond_index.tolist()
+        [[0, 1], [1, 0]]
+        """
+        graph = smiles_to_graph(smiles)
+        packed = np.packbits(fingerprint(smiles))
+        return Molecule(graph.atoms, *_both_ways(graph.bonds), np.array(targets, np.float64), row, packed)
+
+
+def _both_ways(bonds: NDArray[np.uint16]) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
+    """Index and features of bonds in both directions, from (begin, end, features) of each bond."""
+    twice = np.repeat(bonds, 2, axis=0)
+    twice[1::2, :2] = bonds[:, 1::-1]
+    return twice[:, :2].T, twice[:, 2:]
+
 
 class MoleculeStore:
     """Random access to the molecules of a store; picklable, files are mapped at first use in each process."""
@@ -136,13 +154,11 @@ class MoleculeStore:
     def __getitem__(self, index: int) -> Molecule:
         maps, place = self._find(index)
         (atom, bond, _), (atom_end, bond_end, _) = maps["offsets"][place : place + 2].tolist()
-        once = maps["bonds"][bond:bond_end]
-        twice = np.repeat(once, 2, axis=0)
-        twice[1::2, :2] = once[:, 1::-1]
+        bond_index, bonds = _both_ways(maps["bonds"][bond:bond_end])
         return Molecule(
             atoms=maps["atoms"][atom:atom_end],
-            bond_index=twice[:, :2].T,
-            bonds=twice[:, 2:],
+            bond_index=bond_index,
+            bonds=bonds,
             targets=maps["targets"][place],
             row=int(maps["rows"][place]),
             fingerprint=maps["fingerprints"][place] if "fingerprints" in maps else None,
