@@ -109,9 +109,8 @@ class MoleculeGNN(nn.Module):
         self.norms = nn.ModuleList(nn.BatchNorm1d(channels) for _ in range(num_layers))
         self.dropout = nn.Dropout(dropout)
         self.virtual = nn.Parameter(torch.zeros(channels)) if virtual_node else None
-        self.virtual_updates = nn.ModuleList(VirtualNode(channels, dropout) for _ in range(num_layers - 1))
-        if not virtual_node:
-            self.virtual_updates = nn.ModuleList()
+        updates = num_layers - 1 if virtual_node else 0
+        self.virtual_updates = nn.ModuleList(VirtualNode(channels, dropout) for _ in range(updates))
         self.head = nn.Linear(channels, channels_out)
 
     def forward(self, batch: MoleculeBatch) -> Tensor:
