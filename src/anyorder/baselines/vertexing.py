@@ -89,7 +89,7 @@ class VertexFinder:
     magnetic_field: float = 2.0
     resolution: Resolution = field(default_factory=Resolution)
     beam_width: tuple[float, float] = (0.01, 0.05)  # mm, across and along: where the primary vertex is
-    primary_cut: float = 4.0
+    primary_cut: float = 3.5
     secondary_cut: float = 3.0
     temperatures: tuple[float, ...] = (64.0, 16.0, 4.0, 1.0, 1.0)
     seed_steps: int = 5
