@@ -178,7 +178,7 @@ class Seeds:
         return Seeds(self.jet[which], self.tracks[which], self.vertex[which], self.weight[which])
 
     def best(self, left: Mask) -> tuple[Seeds, Seeds]:
-        """The seed of each jet with the largest weight of tracks that are left, and the seeds that can be used later."""
+        """The seed of each jet with the largest weight of tracks that are left, and the seeds for later."""
         usable = self.take(np.asarray(np.take_along_axis(left[self.jet], self.tracks, axis=1).all(axis=1)))
         score = np.sum(usable.weight * left[usable.jet], axis=1)
         order = np.lexsort((-score, usable.jet))
