@@ -21,14 +21,14 @@ class _EmbeddedScorer(nn.Module):
         super().__init__()
         self.embed = embed
 
-    def score(self, embeddings: Tensor) -> Tensor:
-        """Logits (n,) of embedded tuples (n, k, channels)."""
+    def score(self, embeddings: Tensor, place: Tensor) -> Tensor:
+        """Logits (n,) of tuples whose nodes (n, k) are given as places among the embeddings (nodes, channels)."""
         raise NotImplementedError
 
     def forward(self, tuples: Tensor) -> Tensor:
         """Logits (n,) of tuples (n, k)."""
         nodes, place = torch.unique(tuples, return_inverse=True)
-        return self.score(self.embed(nodes)[place])
+        return self.score(self.embed(nodes), place)
 
     def auxiliary_loss(self, nodes: Tensor | None = None) -> Tensor:
         """The reconstruction loss of ``nodes``, or of all; 0 where embeddings are not reconstructed."""
@@ -43,7 +43,7 @@ class _EmbeddedScorer(nn.Module):
             embeddings, loss = self.embed.with_loss(nodes)
         else:
             embeddings, loss = self.embed(nodes), self.auxiliary_loss()
-        return self.score(embeddings[place]), loss
+        return self.score(embeddings, place), loss
 
 
 class HyperSAGNN(_EmbeddedScorer):
@@ -77,20 +77,21 @@ class HyperSAGNN(_EmbeddedScorer):
         self.static_norm = nn.LayerNorm(channels)
         self.output = nn.Linear(channels, 1)
 
-    def score(self, embeddings: Tensor) -> Tensor:
-        if embeddings.shape[1] < 2:
-            raise ValueError(f"a tuple needs at least two nodes to attend to each other, got {embeddings.shape[1]}")
+    def score(self, embeddings: Tensor, place: Tensor) -> Tensor:
+        if place.shape[1] < 2:
+            raise ValueError(f"a tuple needs at least two nodes to attend to each other, got {place.shape[1]}")
         normed = self.norm(embeddings)
-        dynamic = self.dynamic_norm(self.dynamic(self._attend(normed)))
-        static = self.static_norm(self.static(normed))
+        dynamic = self.dynamic_norm(self.dynamic(self._attend(self.project(normed)[place])))
+        static = self.static_norm(self.static(normed))[place]
         return logit_of_mean(self.output((dynamic - static).square()).squeeze(-1))
 
-    def _attend(self, x: Tensor) -> Tensor:
-        query, key, value = self.project(x).unflatten(-1, (3, self.heads, -1)).unbind(2)
-        scores = torch.einsum("nqhc,nkhc->nhqk", query, key) / math.sqrt(query.shape[-1])
-        itself = torch.eye(x.shape[1], dtype=torch.bool, device=x.device)
-        weights = self.attention_dropout(scores.masked_fill(itself, -torch.inf).softmax(-1))
-        return self.merge(torch.einsum("nhqk,nkhc->nqhc", weights, value).flatten(2))
+    def _attend(self, projected: Tensor) -> Tensor:
+        query, key, value = projected.unflatten(-1, (3, self.heads, -1)).unbind(2)
+        # Tuples are short: elementwise products over all pairs beat thousands of tiny matrix products.
+        scores = (query[:, :, None] * key[:, None]).sum(-1) / math.sqrt(query.shape[-1])
+        itself = torch.eye(query.shape[1], dtype=torch.bool, device=query.device)
+        weights = self.attention_dropout(scores.masked_fill(itself[:, :, None], -torch.inf).softmax(2))
+        return self.merge((weights[..., None] * value[:, None]).sum(2).flatten(2))
 
 
 def _position_wise(channels: int, dropout: float) -> nn.Sequential:
@@ -118,10 +119,10 @@ class DHNE(_EmbeddedScorer):
         self.joint = nn.Linear(order * channels, order * channels)
         self.output = nn.Linear(order * channels, 1)
 
-    def score(self, embeddings: Tensor) -> Tensor:
-        if embeddings.shape[1] != self.order:
-            raise ValueError(f"expected tuples of {self.order} nodes, got {embeddings.shape[1]}")
-        return self.output(torch.tanh(self.joint(embeddings.flatten(1)))).squeeze(-1)
+    def score(self, embeddings: Tensor, place: Tensor) -> Tensor:
+        if place.shape[1] != self.order:
+            raise ValueError(f"expected tuples of {self.order} nodes, got {place.shape[1]}")
+        return self.output(torch.tanh(self.joint(embeddings[place].flatten(1)))).squeeze(-1)
 
 
 class _PairSimilarity(nn.Module):
