@@ -8,7 +8,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
 from anyorder.algebra import EquivalenceClass
-from anyorder.layouts import Plan, Tile, tiles
+from anyorder.layouts import Plan, Tile, cut_tiles
 
 
 def softmax_attention(plan: Plan, cls: EquivalenceClass, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -20,7 +20,7 @@ def softmax_attention(plan: Plan, cls: EquivalenceClass, query: Tensor, key: Ten
         query: (query, head, channel), the entries of the target pattern.
         key, value: (key, head, channel), the entries of the source pattern.
     """
-    cut = tiles(plan, cls)
+    cut = cut_tiles(plan, cls)
     if not cut:
         return value.new_zeros(len(query), *value.shape[1:])
     again = torch.is_grad_enabled() and len(cut) > 1

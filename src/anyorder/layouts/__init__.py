@@ -6,7 +6,7 @@ from anyorder.layouts.index_set import Entries, IndexSet
 from anyorder.layouts.lookup import Segments, TupleIndex
 from anyorder.layouts.plan import Groups, Plan, Spread
 from anyorder.layouts.sparse import SparseIndexSet
-from anyorder.layouts.tiles import Tile, tiles
+from anyorder.layouts.tiles import Tile, cut_tiles
 
 __all__ = [
     "CompleteIndexSet",
@@ -23,5 +23,5 @@ __all__ = [
     "TupleIndex",
     "collate",
     "complete_index_set",
-    "tiles",
+    "cut_tiles",
 ]

@@ -39,7 +39,7 @@ class Tile:
         return allowed
 
 
-def tiles(plan: Plan, cls: EquivalenceClass) -> list[Tile]:
+def cut_tiles(plan: Plan, cls: EquivalenceClass) -> list[Tile]:
     """The tiles of a class, cut once per plan."""
     return plan.once(("tiles", cls.source.labels, cls.target.labels, cls.matching), lambda: _cut(plan, cls))
 
