@@ -21,9 +21,6 @@ class Softmax:
 class Elu:
     """phi(x) = elu(x) + 1 (Katharopoulos et al. 2020)."""
 
-    def num_features(self, head_channels: int) -> int:
-        return head_channels
-
     def draw(self, head_channels: int, generator: torch.Generator | None = None) -> Tensor | None:
         return None
 
@@ -42,39 +39,33 @@ class RandomFeatures:
     """
 
     kind: Literal["relu", "softmax"] = "relu"
-    features: int | None = None
+    num_features: int | None = None
     redraw: int | None = None
     eps: float = 1e-3
 
-    def __init__(
-        self,
-        kind: Literal["relu", "softmax"] = "relu",
-        num_features: int | None = None,
-        redraw: int | None = None,
-        eps: float = 1e-3,
-    ) -> None:
-        if kind not in ("relu", "softmax"):
-            raise ValueError(f"kind must be 'relu' or 'softmax', got {kind!r}")
-        if num_features is not None:
-            check_positive(num_features=num_features)
-        if redraw is not None:
-            check_positive(redraw=redraw)
-        if not eps > 0:
-            raise ValueError(f"eps must be positive, so that no normaliser is zero, got {eps}")
-        for name, value in {"kind": kind, "features": num_features, "redraw": redraw, "eps": eps}.items():
-            object.__setattr__(self, name, value)
+    def __post_init__(self) -> None:
+        if self.kind not in ("relu", "softmax"):
+            raise ValueError(f"kind must be 'relu' or 'softmax', got {self.kind!r}")
+        if self.num_features is not None:
+            check_positive(num_features=self.num_features)
+        if self.redraw is not None:
+            check_positive(redraw=self.redraw)
+        if not self.eps > 0:
+            raise ValueError(f"eps must be positive, so that no normaliser is zero, got {self.eps}")
 
-    def num_features(self, head_channels: int) -> int:
+    def features_for(self, head_channels: int) -> int:
         """Number of directions for heads of this width.
 
-        >>> RandomFeatures().num_features(8), RandomFeatures(num_features=5).num_features(8)
+        >>> RandomFeatures().features_for(8), RandomFeatures(num_features=5).features_for(8)
         (16, 5)
         """
-        return self.features if self.features is not None else max(1, int(head_channels * math.log(head_channels)))
+        if self.num_features is not None:
+            return self.num_features
+        return max(1, int(head_channels * math.log(head_channels)))
 
     def draw(self, head_channels: int, generator: torch.Generator | None = None) -> Tensor:
         """Directions (feature, channel): orthogonal within blocks of ``head_channels``, with lengths of Gaussian vectors."""
-        rows = self.num_features(head_channels)
+        rows = self.features_for(head_channels)
         blocks = []
         for _ in range(math.ceil(rows / head_channels)):
             gaussian = torch.randn(head_channels, head_channels, generator=generator, dtype=torch.float64)
