@@ -130,7 +130,7 @@ def _read_part(path: Path, key: str) -> tuple[Ints, tuple[int, ...]]:
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing: a hyperedge folder holds train_data.npz and test_data.npz")
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             missing = {key, "nums_type"} - set(archive.files)
             if missing:
                 raise ValueError(f"{path} must hold the arrays {key!r} and 'nums_type', got {sorted(archive.files)}")
