@@ -1,0 +1,37 @@
+"""Every row of every table as a recipe, by name."""
+
+from __future__ import annotations
+
+from anyorder.recipes import chains
+from anyorder.training.config import nearest
+from anyorder.training.run import Recipe
+from anyorder.training.tables import Table
+
+_MODULES = (chains,)
+RECIPES: dict[str, Recipe] = {recipe.name: recipe for module in _MODULES for recipe in module.RECIPES}
+TABLES: dict[str, Table] = {module.TABLE.name: module.TABLE for module in _MODULES}
+
+
+def find(name: str) -> Recipe:
+    """The recipe of a name."""
+    if name not in RECIPES:
+        raise ValueError(f"unknown recipe {name!r}{nearest(name, RECIPES)}")
+    return RECIPES[name]
+
+
+def find_table(name: str) -> Table:
+    """The table of a name."""
+    if name not in TABLES:
+        raise ValueError(f"unknown table {name!r}{nearest(name, TABLES)}")
+    return TABLES[name]
+
+
+def below(name: str) -> list[Recipe]:
+    """The recipes of a table, or of a dataset of it."""
+    found = [recipe for key, recipe in RECIPES.items() if key == name or key.startswith(name.rstrip("/") + "/")]
+    if not found:
+        raise ValueError(f"unknown recipe or table {name!r}{nearest(name, [*TABLES, *RECIPES])}")
+    return found
+
+
+__all__ = ["RECIPES", "TABLES", "Recipe", "Table", "below", "find", "find_table"]

@@ -1,0 +1,90 @@
+"""Synthetic chains (Table 1): a label at one end, to be told at every node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils.data import Dataset
+
+from anyorder.extras import require
+from anyorder.layouts import Features, SparseIndexSet, collate
+from anyorder.layouts.transfer import Transferable
+from anyorder.training.config import configurable
+from anyorder.training.run import ModelConfig, Splits, Task
+
+
+@dataclass(frozen=True, eq=False)
+class NodeBatch(Transferable):
+    """Graphs with a label for each node: features of order 2, nodes on the diagonal."""
+
+    features: Features
+    labels: Tensor
+
+    def __len__(self) -> int:
+        return self.features.num_graphs
+
+
+class ChainSet(Dataset[NodeBatch]):
+    """Chains of equal length; both directions of each link and a loop for each node, the label one-hot at one end."""
+
+    def __init__(self, num_chains: int, length: int, *, seed: int) -> None:
+        if length < 2:
+            raise ValueError(f"a chain needs at least 2 nodes, got {length}")
+        generator = torch.Generator().manual_seed(seed)
+        self.classes = torch.randint(2, (num_chains,), generator=generator)
+        nodes = torch.arange(length)
+        links = torch.stack([nodes[:-1], nodes[1:]], 1)
+        tuples = torch.cat([torch.stack([nodes, nodes], 1), links, links.flip(1)])
+        self.index = SparseIndexSet(tuples, num_nodes=length)
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+    def __getitem__(self, number: int) -> NodeBatch:
+        label = int(self.classes[number])
+        values = torch.zeros(self.index.num_entries, 2)
+        values[0, label] = 1.0
+        return NodeBatch(Features.of_rows(self.index, values), torch.full((self.index.num_nodes,), float(label)))
+
+
+def collate_nodes(items: Sequence[NodeBatch]) -> NodeBatch:
+    """One batch from several graphs."""
+    return NodeBatch(collate([item.features for item in items]), torch.cat([item.labels for item in items]))
+
+
+@configurable
+@dataclass(frozen=True)
+class Chains(Task):
+    """40 chains of 20 nodes to train on, 20 chains of 200 nodes to test on; the last epoch counts."""
+
+    train_chains: int = 40
+    train_length: int = 20
+    test_chains: int = 20
+    test_length: int = 200
+
+    def load(self, *, seed: int, data_dir: Path | None) -> Splits:
+        train = ChainSet(self.train_chains, self.train_length, seed=2 * seed)
+        test = ChainSet(self.test_chains, self.test_length, seed=2 * seed + 1)
+        return Splits(train, None, test, shapes={"channels_in": 2, "channels_out": 1})
+
+    def collate(self, model: ModelConfig) -> Callable[[Sequence[Any]], Any]:
+        return collate_nodes
+
+    def loss(self, model: nn.Module, batch: Any) -> Tensor:
+        return functional.binary_cross_entropy_with_logits(model(batch.features), batch.labels)
+
+    def evaluate(self, model: nn.Module, batch: Any) -> dict[str, Tensor]:
+        return {"predicted": (model(batch.features) >= 0).float(), "label": batch.labels}
+
+    def metrics(self, collected: dict[str, Tensor]) -> dict[str, float]:
+        scores = require("sklearn.metrics", "train")
+        label, predicted = collected["label"].numpy(), collected["predicted"].numpy()
+        kinds = {"micro-F1": "micro", "macro-F1": "macro"}
+        f1 = {name: scores.f1_score(label, predicted, average=kind, zero_division=0.0) for name, kind in kinds.items()}
+        return {name: 100.0 * float(value) for name, value in f1.items()}

@@ -1,0 +1,1 @@
+"""Training: runs as values, one Lightning module, checkpoints, records and tables."""

@@ -1,0 +1,191 @@
+"""A run is a value: task, model, optimiser, schedule, scale and seed."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from torch import Tensor, nn
+from torch.utils.data import Dataset
+
+from anyorder.layers import Elu, RandomFeatures, Softmax
+from anyorder.training.config import configurable
+
+for _kernel in (Softmax, RandomFeatures, Elu):
+    configurable(_kernel)
+
+Scale = Literal["quick", "full"]
+SCALES: tuple[Scale, ...] = ("quick", "full")
+
+
+@configurable
+@dataclass(frozen=True)
+class Optimiser:
+    """Adam or AdamW."""
+
+    name: Literal["adam", "adamw"] = "adam"
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.0
+    clip: float | None = None
+
+
+@configurable
+@dataclass(frozen=True)
+class Schedule:
+    """How long to train and how the learning rate goes: linear warm-up, then constant or linear to 0, per step."""
+
+    epochs: int = 100
+    max_steps: int | None = None
+    warmup_steps: int = 0
+    warmup_epochs: float = 0.0
+    decay: Literal["none", "linear"] = "none"
+    patience: int | None = None
+    """Stop after so many evaluations without gain in the selection metric."""
+    evaluate_every: int = 1
+    """Epochs between evaluations."""
+
+    def factor(self, step: int, steps_per_epoch: int) -> float:
+        """The learning rate of a step as a share of its maximum.
+
+        >>> [round(Schedule(epochs=2, warmup_steps=2, decay="linear").factor(step, 3), 2) for step in range(6)]
+        [0.5, 1.0, 1.0, 0.75, 0.5, 0.25]
+        """
+        total = self.max_steps or self.epochs * steps_per_epoch
+        warmup = self.warmup_steps or round(self.warmup_epochs * steps_per_epoch)
+        if step < warmup:
+            return (step + 1) / warmup
+        if self.decay == "none":
+            return 1.0
+        return max(0.0, (total - step) / max(1, total - warmup))
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which evaluation is kept: the one with the best value of a metric on the validation (or published: test) set."""
+
+    metric: str
+    mode: Literal["max", "min"]
+
+
+@dataclass(frozen=True)
+class Splits:
+    """The parts of a dataset, and what a model must know of it (plain data, kept with the model)."""
+
+    train: Dataset[Any]
+    valid: Dataset[Any] | None
+    test: Dataset[Any]
+    shapes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Task(ABC):
+    """Data, loss and metrics of an experiment. Subclasses are frozen dataclasses of their settings."""
+
+    @property
+    def selection(self) -> Selection | None:
+        """What chooses the epoch; None keeps the last."""
+        return None
+
+    @abstractmethod
+    def load(self, *, seed: int, data_dir: Path | None) -> Splits:
+        """Read or generate the data."""
+
+    @abstractmethod
+    def collate(self, model: ModelConfig) -> Callable[[Sequence[Any]], Any]:
+        """What makes a batch of items; runs in loader workers."""
+
+    @abstractmethod
+    def loss(self, model: nn.Module, batch: Any) -> Tensor:
+        """The mean training loss over the items of a batch."""
+
+    @abstractmethod
+    def evaluate(self, model: nn.Module, batch: Any) -> dict[str, Tensor]:
+        """What the metrics need of a batch: tensors with one row per item, which are put one below the other."""
+
+    @abstractmethod
+    def metrics(self, collected: dict[str, Tensor]) -> dict[str, float]:
+        """Metrics of a whole split. ``part/metric`` belongs to the part of the dataset with that name."""
+
+    def num_items(self, batch: Any) -> int:
+        """Over how many items ``loss`` averages; processes weigh their gradients by it."""
+        return len(batch)
+
+    def batches(self, data: Dataset[Any], *, batch_size: int, seed: int, shuffle: bool, rank: int, world: int) -> Any:
+        """How items are put together: a batch sampler with ``set_epoch``."""
+        from anyorder.training.sampling import GlobalBatches
+
+        return GlobalBatches(
+            len(data),  # type: ignore[arg-type]
+            batch_size=batch_size,
+            seed=seed,
+            shuffle=shuffle,
+            rank=rank,
+            world=world,
+        )
+
+
+@dataclass(frozen=True)
+class ModelConfig(ABC):
+    """The settings of a model. Subclasses are frozen dataclasses."""
+
+    @abstractmethod
+    def build(self, shapes: dict[str, Any]) -> nn.Module:
+        """Make the model for a dataset of these shapes."""
+
+
+@configurable
+@dataclass(frozen=True)
+class Run:
+    """Everything that determines a result."""
+
+    task: Task
+    model: ModelConfig
+    optimiser: Optimiser = field(default_factory=Optimiser)
+    schedule: Schedule = field(default_factory=Schedule)
+    batch_size: int = 32
+    """Over all processes and accumulated steps together."""
+    accumulate: int = 1
+    eval_batch_size: int | None = None
+    scale: Scale = "full"
+    seed: int = 0
+    reduced: str = ""
+    """What the quick scale leaves out of the protocol."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One row of a table: how to make its run on each scale."""
+
+    table: str
+    dataset: str
+    row: str
+    make: Callable[[Scale], Run]
+
+    @property
+    def name(self) -> str:
+        """Computed from the row.
+
+        >>> Recipe("chains", "Chains", "Ours (S, phi) w/o global", make=None).name
+        'chains/ours-s-phi-without-global'
+        >>> Recipe("delaunay", "Delaunay (50)", "S2G+", make=None).name
+        'delaunay/50/s2g-plus'
+        """
+        parts = [slug(self.table)]
+        rest = re.sub(re.escape(self.table), "", self.dataset, flags=re.IGNORECASE)
+        if slug(rest):
+            parts.append(slug(rest))
+        return "/".join([*parts, slug(self.row)])
+
+
+def slug(text: str) -> str:
+    """A name as part of a path.
+
+    >>> slug("Ours (S, phi) w/o global"), slug("S2G+")
+    ('ours-s-phi-without-global', 's2g-plus')
+    """
+    text = text.lower().replace("w/o", "without").replace("+", " plus")
+    return re.sub(r"[^a-z0-9]+", "-", text).strip("-")

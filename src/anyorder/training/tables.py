@@ -1,0 +1,131 @@
+"""Tables of the paper beside what was measured, from records alone."""
+
+from __future__ import annotations
+
+import csv
+import io
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from anyorder.training.records import Record
+
+Format = Literal["text", "markdown", "csv"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the paper: its datasets, rows and metrics in their order, and the values printed there."""
+
+    name: str
+    title: str
+    datasets: tuple[str, ...]
+    rows: tuple[str, ...]
+    metrics: tuple[str, ...]
+    paper: dict[tuple[str, str, str], str] = field(default_factory=dict)
+    """(dataset, row, metric) to the paper's value, with its deviation where there is one."""
+    digits: int = 3
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Mean and deviation of a metric over seeds."""
+
+    dataset: str
+    row: str
+    metric: str
+    scale: str
+    mean: float
+    std: float
+    seeds: int
+    paper: str
+
+
+def cells(table: Table, records: Sequence[Record], *, scale: str | None = None) -> list[Cell]:
+    """The measured cells of a table, in its order; records of changed recipes are left out."""
+    values: dict[tuple[str, str, str, str], list[float]] = {}
+    for record in records:
+        if record.table != table.name or record.overrides or (scale is not None and record.scale != scale):
+            continue
+        for part, metrics in record.metrics.items():
+            dataset = f"{record.dataset} ({part})" if part else record.dataset
+            for metric, value in metrics.items():
+                values.setdefault((dataset, record.row, record.scale, metric), []).append(value)
+    found = [
+        Cell(
+            dataset,
+            row,
+            metric,
+            kind,
+            statistics.fmean(seen),
+            statistics.pstdev(seen),
+            len(seen),
+            table.paper.get((dataset, row, metric), ""),
+        )
+        for (dataset, row, kind, metric), seen in values.items()
+    ]
+    return sorted(found, key=lambda cell: _order(table, cell))
+
+
+def _order(table: Table, cell: Cell) -> tuple[object, ...]:
+    def place(name: str, among: tuple[str, ...]) -> tuple[int, str]:
+        return (among.index(name), "") if name in among else (len(among), name)
+
+    return (
+        place(cell.dataset, table.datasets),
+        cell.scale != "full",
+        place(cell.row, table.rows),
+        place(cell.metric, table.metrics),
+    )
+
+
+def render(table: Table, records: Sequence[Record], *, form: Format = "text", scale: str | None = None) -> str:
+    """A table as text, Markdown or CSV."""
+    found = cells(table, records, scale=scale)
+    if form == "csv":
+        return _csv(found)
+    if not found:
+        return f"{table.title}\nno records of this table yet: run `anyorder run {table.name} --all`"
+    metrics = [m for m in table.metrics if any(cell.metric == m for cell in found)]
+    metrics += list(dict.fromkeys(cell.metric for cell in found if cell.metric not in metrics))
+    lines = [["dataset", "scale", "row", "seeds", *[text for m in metrics for text in (m, "paper")]]]
+    for key in dict.fromkeys((cell.dataset, cell.scale, cell.row) for cell in found):
+        group = {cell.metric: cell for cell in found if (cell.dataset, cell.scale, cell.row) == key}
+        line = [*key, str(max(cell.seeds for cell in group.values()))]
+        for metric in metrics:
+            line += _text(group.get(metric), table.digits)
+        lines.append(line)
+    reduced = {(r.scale, r.reduced) for r in records if r.table == table.name and r.reduced and scale in (None, r.scale)}
+    notes = [f"{kind}: {text}" for kind, text in sorted(reduced)]
+    body = _markdown(lines) if form == "markdown" else _aligned(lines)
+    title = f"### {table.title}\n\n" if form == "markdown" else f"{table.title}\n\n"
+    return title + body + ("\n\n" + "\n".join(notes) if notes else "")
+
+
+def _text(cell: Cell | None, digits: int) -> list[str]:
+    if cell is None:
+        return ["-", ""]
+    mean = f"{cell.mean:.{digits}f}"
+    return [mean if cell.seeds == 1 else f"{mean} ± {cell.std:.{digits}f}", cell.paper or "-"]
+
+
+def _aligned(lines: list[list[str]]) -> str:
+    widths = [max(len(line[n]) for line in lines) for n in range(len(lines[0]))]
+    rendered = ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    return "\n".join([rendered[0], "-" * len(rendered[0]), *rendered[1:]])
+
+
+def _markdown(lines: list[list[str]]) -> str:
+    head, *rest = ["| " + " | ".join(line) + " |" for line in lines]
+    return "\n".join([head, "|" + "---|" * len(lines[0]), *rest])
+
+
+def _csv(found: list[Cell]) -> str:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(["dataset", "row", "metric", "mean", "std", "seeds", "scale", "paper"])
+    for cell in found:
+        row = [cell.dataset, cell.row, cell.metric, f"{cell.mean:.6g}", f"{cell.std:.6g}", cell.seeds, cell.scale, cell.paper]
+        writer.writerow(row)
+    return buffer.getvalue().rstrip("\n")
