@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Literal
 
 from torch import Tensor, nn
@@ -25,7 +26,7 @@ class NodeGNN(nn.Module):
     ) -> None:
         super().__init__()
         widths = [channels_in] + [channels] * num_layers
-        self.layers = nn.ModuleList(_layer(convolution, a, b) for a, b in zip(widths[:-1], widths[1:], strict=True))
+        self.layers = nn.ModuleList(_layer(convolution, a, b) for a, b in pairwise(widths))
         self.activation = nn.ReLU()
         self.head = nn.Linear(channels, channels_out)
 

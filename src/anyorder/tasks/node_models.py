@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from torch import Tensor, nn
@@ -39,7 +39,7 @@ class GraphEncoder(ModelConfig):
     channels: int = 16
     heads: int = 1
     head_channels: int = 16
-    kernel: Kernel = Softmax()
+    kernel: Kernel = field(default_factory=Softmax)
     coupling: Literal["relaxed", "exact"] | None = None
     classes: Literal["all", "without global"] = "all"
     dropout: float = 0.0

@@ -24,7 +24,9 @@ class AtomicCheckpointIO(CheckpointIO):
         with replacing(Path(path)) as temporary:
             torch.save(checkpoint, temporary)
 
-    def load_checkpoint(self, path: Any, map_location: Any | None = None, weights_only: bool | None = None) -> dict[str, Any]:
+    def load_checkpoint(
+        self, path: Any, map_location: Any | None = None, weights_only: bool | None = None
+    ) -> dict[str, Any]:
         return read_state(Path(path))
 
     def remove_checkpoint(self, path: Any) -> None:

@@ -24,7 +24,8 @@ def replacing(path: Path) -> Iterator[Path]:
             os.fsync(written.fileno())
         temporary.replace(path)
     except OSError as error:
-        raise OSError(error.errno, f"could not write {path}: {error.strerror}; what was there before is untouched") from error
+        problem = f"could not write {path}: {error.strerror}; what was there before is untouched"
+        raise OSError(error.errno, problem) from error
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -44,7 +44,7 @@ class TaskModule(pl.LightningModule):
         loss = self.run.task.loss(self.model, batch)
         if not bool(loss.isfinite()):
             raise FloatingPointError(
-                f"the loss is {float(loss)} at step {self.global_step}: lower the learning rate, add warm-up or clip gradients"
+                f"the loss is {float(loss)} at step {self.global_step}: try a lower learning rate, warm-up or clipping"
             )
         count = self.run.task.num_items(batch)
         self.log("loss", loss.detach(), prog_bar=True, batch_size=count)
@@ -94,7 +94,7 @@ class TaskModule(pl.LightningModule):
             received: list[Any] = [None] * self.trainer.world_size
             torch.distributed.all_gather_object(received, local)
             gathered = received
-        names = next((part.keys() for part in gathered if part), [])
+        names: list[str] = next(([*part] for part in gathered if part), [])
         return self.run.task.metrics({name: torch.cat([part[name] for part in gathered if part]) for name in names})
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:

@@ -27,7 +27,8 @@ def draw_curves(records: Sequence[Record], metric: str, path: Path) -> Path:
             points = [(entry["epoch"] + 1, entry[metric]) for entry in record.history if metric in entry]
             first = not any(line.get_label() == " · ".join(name) for line in axes.lines)
             label = " · ".join(name) if first else None
-            axes.plot(*zip(*points, strict=True), color=f"C{number % 10}", ls="-" if number < 10 else "--", lw=1, label=label)
+            style = "-" if number < 10 else "--"
+            axes.plot(*zip(*points, strict=True), color=f"C{number % 10}", ls=style, lw=1, label=label)
     axes.set_xlabel("epoch")
     axes.set_ylabel(metric)
     if metric == "loss" and all(entry.get(metric, 1) > 0 for record in chosen for entry in record.history):

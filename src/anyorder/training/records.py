@@ -48,7 +48,7 @@ class Record:
         data = read_json(path)
         if not isinstance(data, dict) or data.pop("kind", None) != "anyorder-record":
             raise ValueError(f"{path} is not a record of a run")
-        missing = {name for name in cls.__dataclass_fields__} - data.keys()
+        missing = set(cls.__dataclass_fields__) - data.keys()
         if missing:
             raise ValueError(f"{path} lacks {sorted(missing)}")
         data["overrides"] = tuple(data["overrides"])

@@ -82,6 +82,17 @@ class Splits:
 
 
 @dataclass(frozen=True)
+class PredictRequest:
+    """What a user asks of a trained model: a file in, a file out, and what some tasks take besides."""
+
+    folder: Path
+    """Of the trained model."""
+    input: Path | None = None
+    output: Path | None = None
+    options: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Task(ABC):
     """Data, loss and metrics of an experiment. Subclasses are frozen dataclasses of their settings."""
 
@@ -109,6 +120,10 @@ class Task(ABC):
     @abstractmethod
     def metrics(self, collected: dict[str, Tensor]) -> dict[str, float]:
         """Metrics of a whole split. ``part/metric`` belongs to the part of the dataset with that name."""
+
+    def predict(self, model: nn.Module, shapes: dict[str, Any], request: PredictRequest) -> str:
+        """Answer a request for predictions and say what was written where."""
+        raise ValueError(f"models of {type(self).__name__} have no predictions to write")
 
     def num_items(self, batch: Any) -> int:
         """Over how many items ``loss`` averages; processes weigh their gradients by it."""

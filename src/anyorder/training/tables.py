@@ -126,6 +126,6 @@ def _csv(found: list[Cell]) -> str:
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["dataset", "row", "metric", "mean", "std", "seeds", "scale", "paper"])
     for cell in found:
-        row = [cell.dataset, cell.row, cell.metric, f"{cell.mean:.6g}", f"{cell.std:.6g}", cell.seeds, cell.scale, cell.paper]
-        writer.writerow(row)
+        numbers = [f"{cell.mean:.6g}", f"{cell.std:.6g}", cell.seeds]
+        writer.writerow([cell.dataset, cell.row, cell.metric, *numbers, cell.scale, cell.paper])
     return buffer.getvalue().rstrip("\n")

@@ -1,0 +1,7 @@
+"""``python -m anyorder``."""
+
+import sys
+
+from anyorder.cli import main
+
+sys.exit(main())

@@ -1,0 +1,54 @@
+"""The command line: argument parsing, and nothing else."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from anyorder.cli import algebra, experiments, models
+from anyorder.data.commands import add_commands as add_data
+
+_DESCRIPTION = "Permutation-equivariant Transformers for sets, graphs, hypergraphs and maps between them."
+_EXAMPLES = """examples:
+  anyorder classes 2 2                      the 15 classes of a layer from edges to edges
+  anyorder list                             every experiment that can be run
+  anyorder run chains --all --seeds 10      Table 1 of the paper
+  anyorder table chains                     measured beside the paper's values
+  anyorder data list                        datasets, and whether they are here
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    top = argparse.ArgumentParser(
+        prog="anyorder", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    top.add_argument("--version", action="version", version=f"anyorder {_version()}")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    algebra.add_commands(commands)
+    experiments.add_commands(commands)
+    models.add_commands(commands)
+    add_data(commands)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; an error of the user's is a message and exit code 1, not a traceback."""
+    args = parser().parse_args(arguments)
+    try:
+        return int(args.run(args))
+    except (OSError, ValueError, TypeError, ModuleNotFoundError, FloatingPointError) as error:
+        if args.__dict__.get("traceback"):
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted; `anyorder resume DIR` goes on with a run", file=sys.stderr)
+        return 130
+
+
+def _version() -> str:
+    from anyorder import __version__
+
+    return __version__

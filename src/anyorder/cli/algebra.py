@@ -1,0 +1,44 @@
+"""``anyorder classes``: the basis of an equivariant layer, to read and to look at."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from anyorder.algebra import KINDS, formula, meaning, select
+
+
+def add_commands(commands: Any) -> None:
+    parser = commands.add_parser(
+        "classes",
+        help="show the equivalence classes of a layer",
+        description="Show the equivalence classes of L_{k->l}: one weight matrix each (Eq. 1 of the paper).",
+    )
+    parser.add_argument("order_in", type=int, metavar="K", help="input order: 1 sets, 2 graphs, 3 and up hypergraphs")
+    parser.add_argument("order_out", type=int, metavar="L", help="output order; 0 is one vector for the graph")
+    parser.add_argument(
+        "--select", default="all", metavar="NAME", help="all, pointwise (the lightweight layer) or 'without global'"
+    )
+    parser.add_argument("--draw", type=Path, metavar="FILE", help="draw each class into a PNG, SVG or PDF file")
+    parser.set_defaults(run=show_classes)
+
+
+def show_classes(args: argparse.Namespace) -> int:
+    if args.order_in < 0 or args.order_out < 0:
+        raise ValueError(f"orders must be at least 0, got {args.order_in} and {args.order_out}")
+    chosen = sorted(select(args.order_in, args.order_out, args.select), key=lambda cls: KINDS.index(cls.kind))
+    rows = [(cls.kind, str(cls), formula(cls), meaning(cls)) for cls in chosen]
+    lines = [("kind", "class", "formula", "meaning"), *rows]
+    widths = [max(len(line[n]) for line in lines) for n in range(4)]
+    for number, line in enumerate(lines):
+        print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+        if number == 0:
+            print("  ".join("-" * width for width in widths))
+    counts = {kind: sum(row[0] == kind for row in rows) for kind in KINDS}
+    print(f"\n{len(rows)} classes: " + ", ".join(f"{count} {kind}" for kind, count in counts.items()))
+    if args.draw is not None:
+        from anyorder.algebra.draw import draw_classes
+
+        print(f"drawn in {draw_classes(chosen, args.draw)}")
+    return 0

@@ -1,0 +1,165 @@
+"""``anyorder list | show | run | resume | table | plot | collect``: the experiments of the paper."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+RESULTS, RUNS = Path("results"), Path("runs")
+
+
+def add_commands(commands: Any) -> None:
+    listing = _add(commands, "list", _list, "show every experiment: the rows of the paper's tables")
+    listing.add_argument("table", nargs="?", help="only this table")
+    show = _add(commands, "show", _show, "print the resolved configuration of a recipe")
+    show.add_argument("recipe")
+    _add_scale(show)
+    _add_machine(_add_run(commands))
+    again = _add(commands, "resume", _resume, "go on with an interrupted run, to the result it would have had")
+    again.add_argument("folder", type=Path)
+    _add_machine(again)
+    table = _add(commands, "table", _table, "print measured values beside the paper's, from records")
+    table.add_argument("name")
+    table.add_argument("--records", type=Path, default=RESULTS, metavar="DIR", help=f"default: {RESULTS}/")
+    table.add_argument("--format", choices=("text", "markdown", "csv"), default="text")
+    table.add_argument("--scale", choices=("quick", "full"), help="only runs of this scale")
+    plot = _add(commands, "plot", _plot, "draw learning curves from records")
+    plot.add_argument("name", help="a table")
+    plot.add_argument("--metric", default="loss", help="loss, or a metric of the evaluations (default: loss)")
+    plot.add_argument("--records", type=Path, default=RESULTS, metavar="DIR", help=f"default: {RESULTS}/")
+    plot.add_argument("--output", type=Path, default=Path("curves.png"), metavar="FILE")
+    collect = _add(commands, "collect", _collect, "copy the records of finished runs to where tables look for them")
+    collect.add_argument("runs", type=Path, nargs="?", default=RUNS, help=f"folder of runs (default: {RUNS}/)")
+    collect.add_argument("--into", type=Path, default=RESULTS, metavar="DIR", help=f"default: {RESULTS}/")
+
+
+def _add_run(commands: Any) -> argparse.ArgumentParser:
+    run = _add(commands, "run", _run, "train and test a recipe, or all recipes of a table")
+    run.add_argument("recipe", help="a name of `anyorder list`; with --all, a table or a dataset of it")
+    run.add_argument("--all", action="store_true", help="every recipe below the name")
+    _add_scale(run)
+    run.add_argument("--seed", type=int, default=0, help="of data, initialisation and training (default: 0)")
+    run.add_argument("--seeds", type=int, metavar="N", help="run seeds 0 to N-1")
+    run.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a setting of `anyorder show`")
+    run.add_argument("--out", type=Path, default=RUNS, metavar="DIR", help=f"where runs go (default: {RUNS}/)")
+    run.add_argument("--force", action="store_true", help="run again what is finished")
+    return run
+
+
+def _add(commands: Any, name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _add_scale(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--scale", choices=("quick", "full"), default="quick", help="quick fits two CPU cores; full is the paper's protocol"
+    )
+
+
+def _add_machine(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--devices", type=int, default=1, metavar="N", help="processes on this machine (default: 1)")
+    parser.add_argument("--nodes", type=int, default=1, metavar="N", help="machines, with torchrun or SLURM (default: 1)")
+    parser.add_argument("--accelerator", default="auto", help="cpu, gpu or auto (default: auto)")
+    parser.add_argument("--precision", default="32-true", help="32-true, bf16-mixed, 16-mixed or 64-true (default: 32-true)")
+    parser.add_argument("--workers", type=int, default=0, metavar="N", help="data-loader processes (default: 0)")
+    parser.add_argument("--data-dir", type=Path, metavar="DIR", help="folder of the datasets (default: $ANYORDER_DATA)")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+
+
+def machine(args: argparse.Namespace) -> Any:
+    """Where to run, from the arguments of ``_add_machine``."""
+    from anyorder.training.fit import Machine
+
+    return Machine(
+        devices=args.devices,
+        nodes=args.nodes,
+        precision=args.precision,
+        workers=args.workers,
+        accelerator=args.accelerator,
+        progress=not args.quiet,
+        data_dir=args.data_dir,
+    )
+
+
+def _list(args: argparse.Namespace) -> int:
+    from anyorder.recipes import RECIPES, TABLES, find_table
+
+    chosen = [find_table(args.table)] if args.table else TABLES.values()
+    for table in chosen:
+        print(table.title)
+        recipes = [recipe for recipe in RECIPES.values() if recipe.table == table.name]
+        width = max(len(recipe.name) for recipe in recipes)
+        for recipe in recipes:
+            print(f"  {recipe.name:<{width}}  {recipe.dataset}: {recipe.row}")
+        print()
+    return 0
+
+
+def _show(args: argparse.Namespace) -> int:
+    from anyorder.recipes import find
+    from anyorder.training.config import to_data
+
+    print(json.dumps(to_data(find(args.recipe).make(args.scale)), indent=2))
+    return 0
+
+
+def _run(args: argparse.Namespace) -> int:
+    from anyorder.recipes import below, find
+    from anyorder.training.fit import Job
+    from anyorder.training.session import run_all
+
+    recipes = below(args.recipe) if args.all else [find(args.recipe)]
+    seeds = range(args.seeds) if args.seeds else [args.seed]
+    settings = tuple(args.set)
+    jobs = [Job.of(recipe, scale=args.scale, seed=seed, overrides=settings) for seed in seeds for recipe in recipes]
+    run_all(jobs, args.out, machine(args), force=args.force)
+    return 0
+
+
+def _resume(args: argparse.Namespace) -> int:
+    from anyorder.training.fit import resume
+    from anyorder.training.session import summary
+
+    print(summary(resume(args.folder, machine(args))))
+    return 0
+
+
+def _table(args: argparse.Namespace) -> int:
+    from anyorder.recipes import find_table
+    from anyorder.training.records import read_records
+    from anyorder.training.tables import render
+
+    table = find_table(args.name)
+    print(render(table, read_records(args.records, table=table.name), form=args.format, scale=args.scale))
+    return 0
+
+
+def _plot(args: argparse.Namespace) -> int:
+    from anyorder.recipes import find_table
+    from anyorder.training.plots import draw_curves
+    from anyorder.training.records import read_records
+
+    records = read_records(args.records, table=find_table(args.name).name)
+    print(f"drawn in {draw_curves(records, args.metric, args.output)}")
+    return 0
+
+
+def _collect(args: argparse.Namespace) -> int:
+    from anyorder.training.records import RECORD
+
+    if not args.runs.is_dir():
+        raise FileNotFoundError(f"{args.runs} is not a folder of runs")
+    found = sorted(args.runs.rglob(RECORD))
+    for path in found:
+        place = path.parent.relative_to(args.runs)
+        target = args.into / place.parent / f"record-{place.name}.json"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
+    print(f"{len(found)} records in {args.into}")
+    return 0

@@ -1,0 +1,35 @@
+"""``anyorder train | predict``: people's own data."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+
+def add_commands(commands: Any) -> None:
+    predict = commands.add_parser(
+        "predict", help="apply a trained model to new data", description="Apply a trained model to new data."
+    )
+    predict.add_argument("folder", type=Path, help="folder of a run or of `anyorder train`")
+    predict.add_argument("--input", type=Path, metavar="FILE", help="data in the form the model was trained on")
+    predict.add_argument("--output", type=Path, metavar="FILE", help="where the predictions go (default: beside the input)")
+    predict.set_defaults(run=_predict)
+    train = commands.add_parser("train", help="train a model on your own data", description="Train a model on your own data.")
+    add_train(train.add_subparsers(dest="kind", metavar="KIND", required=True), predict)
+
+
+def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
+    """Each task adds its kind of training, and what ``predict`` takes besides, here."""
+
+
+def _predict(args: argparse.Namespace) -> int:
+    from anyorder.training.checkpoints import load_model, load_run
+    from anyorder.training.run import PredictRequest
+
+    run, model = load_model(args.folder)
+    known = {"folder", "input", "output", "command", "run", "traceback"}
+    options = {key: str(value) for key, value in vars(args).items() if key not in known and value is not None}
+    request = PredictRequest(args.folder, args.input, args.output, options)
+    print(run.task.predict(model, load_run(args.folder)[1], request))
+    return 0
