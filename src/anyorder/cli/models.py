@@ -15,7 +15,8 @@ def add_commands(commands: Any) -> None:
     predict.add_argument("--input", type=Path, metavar="FILE", help="data in the form the model was trained on")
     predict.add_argument("--output", type=Path, metavar="FILE", help="where the predictions go (default: beside the input)")
     predict.set_defaults(run=_predict)
-    train = commands.add_parser("train", help="train a model on your own data", description="Train a model on your own data.")
+    text = "train a model on your own data"
+    train = commands.add_parser("train", help=text, description=f"{text.capitalize()}.")
     add_train(train.add_subparsers(dest="kind", metavar="KIND", required=True), predict)
 
 

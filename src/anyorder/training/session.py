@@ -35,7 +35,7 @@ def run_all(jobs: Sequence[Job], out: Path, machine: Machine, *, force: bool = F
 
 def summary(record: Record) -> str:
     """One line on a run."""
-    parts = [
-        f"{part + ' ' if part else ''}{name} {value:.4g}" for part, values in record.metrics.items() for name, value in values.items()
-    ]
+    parts = []
+    for part, values in record.metrics.items():
+        parts += [f"{part + ' ' if part else ''}{name} {value:.4g}" for name, value in values.items()]
     return f"{record.recipe} [{record.scale}, seed {record.seed}] {', '.join(parts)} ({record.wall_seconds:.0f} s)"
