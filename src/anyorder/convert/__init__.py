@@ -1,0 +1,27 @@
+"""Converters both ways: PyTorch Geometric, dense tensors with masks, NetworkX, XGI and HIF."""
+
+from anyorder.convert.dense import from_dense, node_mask, to_dense
+from anyorder.convert.hif import from_hif, from_hif_by_size, read_hif, to_hif, write_hif
+from anyorder.convert.networkx import from_networkx, to_networkx
+from anyorder.convert.pyg import from_pyg, to_pyg
+from anyorder.convert.separate import separate
+from anyorder.convert.xgi import from_xgi, from_xgi_by_size, to_xgi
+
+__all__ = [
+    "from_dense",
+    "from_hif",
+    "from_hif_by_size",
+    "from_networkx",
+    "from_pyg",
+    "from_xgi",
+    "from_xgi_by_size",
+    "node_mask",
+    "read_hif",
+    "separate",
+    "to_dense",
+    "to_hif",
+    "to_networkx",
+    "to_pyg",
+    "to_xgi",
+    "write_hif",
+]

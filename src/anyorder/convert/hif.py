@@ -1,0 +1,127 @@
+"""The Hypergraph Interchange Format (HIF), JSON: reading, checking, and writing.
+
+A document has a list ``incidences`` of {edge, node}, and may list ``nodes`` and ``edges`` too, with their weights and
+attributes (``attrs``); ``network-type`` is undirected, directed or asc (a simplicial complex). Weights of nodes and edges
+are read and written under the name ``weight``. Weights and attributes of incidences have no place in an entry and are
+left out; a simplicial complex has the faces that it lists.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Hashable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from anyorder.convert.attributes import Names
+from anyorder.convert.entries import Duplicates
+from anyorder.convert.hif_document import parse
+from anyorder.convert.hypergraphs import Agreement, Orderings, Reading, Writing, features_by_size, features_of, hypergraph_of
+from anyorder.layouts import Features
+
+Document = Mapping[str, Any]
+
+
+def read_hif(path: str | PathLike[str]) -> dict[str, Any]:
+    """The document in a file, ``.json`` or ``.json.gz``, refused where it is not HIF."""
+    path = Path(path)
+    raw = path.read_bytes()
+    try:
+        document = json.loads(gzip.decompress(raw) if path.suffix == ".gz" else raw)
+    except (ValueError, OSError, EOFError) as error:
+        raise ValueError(f"{path} is not JSON: {error}") from error
+    try:
+        parse(document)
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"{path}: {error}") from error
+    return dict(document)
+
+
+def write_hif(path: str | PathLike[str], document: Document) -> None:
+    """Write a document to a file, ``.json`` or ``.json.gz``."""
+    parse(document)
+    path = Path(path)
+    raw = json.dumps(document, allow_nan=False).encode()
+    path.write_bytes(gzip.compress(raw, mtime=0) if path.suffix == ".gz" else raw)
+
+
+def from_hif(
+    document: Document | str | PathLike[str],
+    *,
+    order: int | None = None,
+    node: Names | None = None,
+    edge: Names = (),
+    orderings: Orderings | None = None,
+    share: bool = False,
+    duplicates: Duplicates = "refuse",
+    dtype: torch.dtype | None = None,
+) -> Features:
+    """Order-k features of a HIF document, or of the file at a path, whose hyperedges have k nodes.
+
+    Nodes are numbered as ``nodes`` lists them, then as they first occur in ``incidences``. A directed hyperedge is one
+    tuple, its tails before its heads. Options as in ``from_xgi``; with ``orderings="one"`` nodes stand as listed.
+
+    >>> incidences = [{"edge": "e", "node": name} for name in "abc"]
+    >>> from_hif({"incidences": incidences}, orderings="one").index.tuples.tolist()
+    [[0, 1, 2]]
+    """
+    hypergraph = parse(document if isinstance(document, Mapping) else read_hif(document))
+    return features_of(hypergraph, order, Reading(node, edge, orderings, share, duplicates, dtype))
+
+
+def from_hif_by_size(
+    document: Document | str | PathLike[str],
+    *,
+    node: Names | None = None,
+    edge: Names = (),
+    orderings: Orderings | None = None,
+    share: bool = False,
+    duplicates: Duplicates = "refuse",
+    dtype: torch.dtype | None = None,
+) -> dict[int, Features]:
+    """Features of each size of hyperedge, ``{order: Features}``, all on the same nodes; options as in ``from_hif``."""
+    hypergraph = parse(document if isinstance(document, Mapping) else read_hif(document))
+    return features_by_size(hypergraph, Reading(node, edge, orderings, share, duplicates, dtype))
+
+
+def to_hif(
+    features: Features | Mapping[int, Features],
+    *,
+    node: Names = (),
+    edge: Names = (),
+    node_channels: int | None = 0,
+    labels: Sequence[Hashable] | None = None,
+    num_tails: int | None = None,
+    orderings: Agreement = "refuse",
+    metadata: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """A HIF document whose hyperedges are the entries of features of one order or several; options as in ``to_xgi``."""
+    made = hypergraph_of(features, Writing(node, edge, node_channels, labels, num_tails, orderings))
+    foreign = [label for label in made.nodes if isinstance(label, bool) or not isinstance(label, (str, int))]
+    if foreign:
+        raise TypeError(f"HIF names nodes by strings or integers, got {foreign[0]!r}")
+    incidences: list[dict[str, Any]] = []
+    for name, members in zip(made.edge_names, made.edges, strict=True):
+        for place, number in enumerate(members):
+            side = {} if num_tails is None else {"direction": "tail" if place < num_tails else "head"}
+            incidences.append({"edge": name, "node": made.nodes[number], **side})
+    document = {
+        "network-type": "undirected" if num_tails is None else "directed",
+        "incidences": incidences,
+        "nodes": [_record("node", *pair) for pair in zip(made.nodes, made.node_attributes, strict=True)],
+        "edges": [_record("edge", *pair) for pair in zip(made.edge_names, made.edge_attributes, strict=True)],
+    }
+    return document if metadata is None else {**document, "metadata": dict(metadata)}
+
+
+def _record(kind: str, name: Hashable, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """A node or edge as HIF lists it: its weight apart, and its attributes where it has any."""
+    attrs = dict(attributes)
+    record: dict[str, Any] = {kind: name}
+    if isinstance(attrs.get("weight"), float):
+        record["weight"] = attrs.pop("weight")
+    return {**record, "attrs": attrs} if attrs else record
