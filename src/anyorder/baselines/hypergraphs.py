@@ -145,7 +145,13 @@ class HypergraphNetwork(nn.Module):
 
 
 def build_network(
-    layer: Callable[[int, int], nn.Module], *, num_layers: int, channels_in: int, channels: int, channels_out: int, dropout: float
+    layer: Callable[[int, int], nn.Module],
+    *,
+    num_layers: int,
+    channels_in: int,
+    channels: int,
+    channels_out: int,
+    dropout: float,
 ) -> HypergraphNetwork:
     """A network of equal layers."""
     widths = [channels_in, *[channels] * (num_layers - 1), channels_out]
@@ -159,8 +165,6 @@ def attention_network(
     if heads < 1 or channels % heads:
         raise ValueError(f"channels must be a multiple of the heads, got {channels} channels and {heads} heads")
     widths = [channels_in, *[channels] * (num_layers - 1)]
-    hidden = [
-        HypergraphConvolution(a, b // heads, heads=heads, concat=True, dropout=dropout) for a, b in pairwise(widths)
-    ]
+    hidden = [HypergraphConvolution(a, b // heads, heads=heads, concat=True, dropout=dropout) for a, b in pairwise(widths)]
     last = HypergraphConvolution(widths[-1], channels_out, heads=1, concat=False, dropout=dropout)
     return HypergraphNetwork([*hidden, last], dropout=dropout)

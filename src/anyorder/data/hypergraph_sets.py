@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from anyorder.data.hypergraphs import Hypergraph, offsets_of, without_repeats
+from anyorder.data.hypergraphs import Hypergraph, NamedHypergraph, offsets_of, without_repeats
 from anyorder.data.registry import locate
 
 SYNTHETIC_CHANNELS = 100
@@ -19,12 +19,10 @@ SYNTHETIC_CHANNELS = 100
 
 
 @dataclass(frozen=True, eq=False)
-class PublishedHypergraph:
+class PublishedHypergraph(NamedHypergraph):
     """A hypergraph with labels and, where they were published, the training nodes of its splits."""
 
-    hypergraph: Hypergraph
     train_nodes: tuple[Tensor, ...] = ()
-    label_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ def read_published(name: str, *, data_dir: Path | None = None, noise: float = 1.
     assert graph.labels is not None
     features = noisy_classes(graph.labels, graph.num_classes, noise=noise, seed=0)
     featured = Hypergraph(graph.num_nodes, graph.members, graph.offsets, features, graph.labels)
-    return PublishedHypergraph(featured, found.train_nodes, found.label_names)
+    return replace(found, hypergraph=featured)
 
 
 def noisy_classes(labels: Tensor, num_classes: int, *, noise: float, seed: int) -> Tensor:
@@ -91,7 +89,7 @@ def _read_citations(path: Path, num_nodes: int) -> PublishedHypergraph:
         torch.from_numpy(arrays["labels"].astype(np.int64)),
     )
     names = [f"split{number}_train" for number in range(1, 11)]
-    return PublishedHypergraph(graph, tuple(torch.from_numpy(arrays[name].astype(np.int64)) for name in names))
+    return PublishedHypergraph(graph, train_nodes=tuple(torch.from_numpy(arrays[name].astype(np.int64)) for name in names))
 
 
 def _read_content(folder: Path, num_nodes: int) -> PublishedHypergraph:
@@ -132,7 +130,7 @@ def _lines(path: Path) -> list[str]:
 
 def _numbers(path: Path) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     with gzip.open(path, "rt", encoding="utf-8") as file:
-        return np.loadtxt(file, ndmin=2)  # type: ignore[return-value]
+        return np.loadtxt(file, ndmin=2)
 
 
 SOURCES: dict[str, Source] = {

@@ -121,6 +121,31 @@ class Hypergraph(TensorRecord):
         return f"Hypergraph(nodes={self.num_nodes}, edges={self.num_edges}, incidences={len(self.members)})"
 
 
+@dataclass(frozen=True, eq=False)
+class NamedHypergraph:
+    """A hypergraph with what its nodes, classes and channels are called; nothing where they are numbers."""
+
+    hypergraph: Hypergraph
+    node_names: tuple[str, ...] = ()
+    label_names: tuple[str, ...] = ()
+    feature_names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        features = self.hypergraph.node_features
+        counts = {"node_names": self.hypergraph.num_nodes, "feature_names": 0 if features is None else features.shape[1]}
+        for name, count in counts.items():
+            if (given := len(getattr(self, name))) not in (0, count):
+                raise ValueError(f"{name} must name all or none: expected {count}, got {given}")
+        if 0 < len(self.label_names) < self.hypergraph.num_classes:
+            raise ValueError(f"label_names must name {self.hypergraph.num_classes} classes, got {len(self.label_names)}")
+
+    def node_name(self, node: int) -> str:
+        return self.node_names[node] if self.node_names else str(node)
+
+    def label_name(self, label: int) -> str:
+        return self.label_names[label] if self.label_names else str(label)
+
+
 def offsets_of(sizes: Tensor) -> Tensor:
     """Where edges of these sizes begin and end.
 
@@ -209,6 +234,6 @@ def split_around(train: Tensor, nodes: Tensor, *, num_valid: int, seed: int) -> 
     """A published training set; of the other nodes, ``num_valid`` at random to choose by and the rest to test on."""
     others = nodes[~torch.isin(nodes, train)]
     if not 0 < num_valid < len(others):
-        raise ValueError(f"expected 1 to {len(others) - 1} validation nodes beside {len(train)} to train on, got {num_valid}")
+        raise ValueError(f"num_valid must lie in 1..{len(others) - 1}, as {len(others)} nodes are left, got {num_valid}")
     order = others[torch.randperm(len(others), generator=torch.Generator().manual_seed(seed))]
     return NodeSplit(train.sort().values, order[:num_valid].sort().values, order[num_valid:].sort().values)

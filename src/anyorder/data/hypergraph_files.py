@@ -1,0 +1,210 @@
+"""A user's own hypergraph: a list of hyperedges with CSV files of features and labels, or a HIF file.
+
+Hyperedges: one a line, the names of its nodes separated by tabs, commas or blanks (what the first edge has, in this order of
+preference); empty lines and lines that begin with # are skipped. Features: a CSV file with a header, whose first column
+names the node and whose others are numbers. Labels: a CSV file with a header and two columns, node and class; nodes may be
+missing or have an empty class. A node that only these files name is in no edge. Files ending in ``.gz`` are unpacked.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, TextIO
+
+import torch
+from torch import Tensor
+
+from anyorder.data.hypergraphs import UNKNOWN, Hypergraph, NamedHypergraph
+
+PathName = str | PathLike[str]
+STRUCTURE = ("log degree", "mean log edge size")
+"""The features of nodes that have no others."""
+
+
+def read_edge_list(edges: PathName, *, features: PathName | None = None, labels: PathName | None = None) -> NamedHypergraph:
+    """The hypergraph of a list of hyperedges; without features, nodes have those of ``structural_features``."""
+    members = list(_edges(Path(edges)))
+    names = dict.fromkeys(name for edge in members for name in edge)
+    table, columns = _feature_table(Path(features)) if features is not None else ({}, ())
+    classes = _label_table(Path(labels)) if labels is not None else {}
+    names.update(dict.fromkeys([*table, *classes]))
+    number = {name: place for place, name in enumerate(names)}
+    if features is not None:
+        absent = [name for name in names if name not in table]
+        if absent:
+            raise ValueError(f"{features} lacks {len(absent)} of {len(names)} nodes, such as {absent[0]!r}")
+    graph = Hypergraph.of_edges(
+        [[number[name] for name in edge] for edge in members],
+        num_nodes=len(names),
+        node_features=torch.tensor([table[name] for name in names]) if table else None,
+    )
+    label_names, known = _classes([classes.get(name, "") for name in names])
+    return _named(graph, tuple(names), label_names, known, columns)
+
+
+def read_hif_hypergraph(path: PathName, *, label: str = "label") -> NamedHypergraph:
+    """The hypergraph of a HIF file: the class of a node is its attribute ``label``, its features are its other attributes.
+
+    Numbers and lists of numbers are features, and must then be so at every node; text is not read. The same holds for
+    edges, whose weight is the weight of the edge.
+    """
+    from anyorder.convert.hif import read_hif
+    from anyorder.convert.hif_document import parse
+
+    found = parse(read_hif(path))
+    if found.tails is not None:
+        raise ValueError(f"{path} is directed, and directions are not used here: write it as undirected to go without them")
+    for name, edge in zip(found.edge_names, found.edges, strict=True):
+        if not edge:
+            raise ValueError(f"{path}: a hyperedge must have at least one node, {name!r} has none")
+    names = tuple(map(str, found.nodes))
+    if len(set(names)) != len(names):
+        raise ValueError(f"{path} names nodes by a number and by text that reads the same: their names must differ")
+    features, columns = _attributes(found.node_attributes, names, "node", leave=label)
+    edge_names = tuple(map(str, found.edge_names))
+    edge_features, _ = _attributes(found.edge_attributes, edge_names, "edge", leave="weight")
+    weights = [attributes.get("weight", 1.0) for attributes in found.edge_attributes]
+    graph = Hypergraph.of_edges(
+        found.edges,
+        num_nodes=len(names),
+        node_features=features,
+        edge_features=edge_features,
+        edge_weights=torch.tensor(weights, dtype=torch.float32) if any(weight != 1 for weight in weights) else None,
+    )
+    given = [attributes.get(label) for attributes in found.node_attributes]
+    label_names, known = _classes(["" if value is None else str(value) for value in given])
+    return _named(graph, names, label_names, known, columns)
+
+
+def structural_features(graph: Hypergraph) -> Tensor:
+    """(nodes, 2): log(1 + degree), and the mean of log(size) over the edges of a node, 0 for a node in no edge."""
+    degree = graph.degrees.to(torch.float32)
+    logs = graph.sizes.to(torch.float32).log()[graph.edge_of]
+    total = torch.zeros(graph.num_nodes).index_add(0, graph.members, logs)
+    return torch.stack([degree.log1p(), total / degree.clamp(min=1)], 1)
+
+
+def _named(
+    graph: Hypergraph, names: tuple[str, ...], label_names: tuple[str, ...], known: Tensor, columns: tuple[str, ...]
+) -> NamedHypergraph:
+    features = graph.node_features if graph.node_features is not None else structural_features(graph)
+    whole = Hypergraph(
+        graph.num_nodes, graph.members, graph.offsets, features, known, graph.edge_features, graph.edge_weights
+    )
+    return NamedHypergraph(whole, names, label_names, columns if graph.node_features is not None else STRUCTURE)
+
+
+def _classes(given: Sequence[str]) -> tuple[tuple[str, ...], Tensor]:
+    """The names of the classes, in order of their numbers or of the alphabet, and the class of each node."""
+    distinct = {name for name in given if name}
+    numeric = all(name.lstrip("-").isdecimal() for name in distinct)
+    names = tuple(sorted(distinct, key=(lambda name: (int(name), name)) if numeric else (lambda name: (0, name))))
+    place = {name: number for number, name in enumerate(names)}
+    return names, torch.tensor([place.get(name, UNKNOWN) for name in given], dtype=torch.int64)
+
+
+def _edges(path: Path) -> Iterator[list[str]]:
+    separator: str | None = None
+    found = False
+    with _open(path) as file:
+        for row, line in enumerate(file, 1):
+            text = line.strip()
+            if not text or text.startswith("#"):
+                continue
+            if not found:
+                found, separator = True, next((mark for mark in "\t," if mark in text), None)
+            edge = [name.strip() for name in text.split(separator)]
+            if "" in edge:
+                raise ValueError(f"{path}, line {row}: a node without a name, in {text[:60]!r}")
+            if len(set(edge)) != len(edge):
+                twice = next(name for name in edge if edge.count(name) > 1)
+                raise ValueError(f"{path}, line {row}: an edge is a set of nodes, got {twice!r} more than once")
+            yield edge
+    if not found:
+        raise ValueError(f"{path} has no hyperedges: expected one a line, with the names of its nodes")
+
+
+def _feature_table(path: Path) -> tuple[dict[str, list[float]], tuple[str, ...]]:
+    header, rows = _csv(path)
+    if len(header) < 2 or len(set(header)) != len(header):
+        raise ValueError(f"{path}: expected a header with a column of nodes and different columns of numbers, got {header}")
+    table: dict[str, list[float]] = {}
+    for number, row in rows:
+        values = []
+        for column, text in zip(header[1:], row[1:], strict=True):
+            values.append(_number(text, f"{path}, line {number}, column {column!r}"))
+        if row[0] in table:
+            raise ValueError(f"{path}, line {number}: node {row[0]!r} has features already")
+        table[row[0]] = values
+    if not table:
+        raise ValueError(f"{path} has no rows below its header")
+    return table, tuple(header[1:])
+
+
+def _number(text: str, where: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        hint = "turn classes into a column of 0 and 1 for each"
+        raise ValueError(f"{where}: expected a finite number, got {text!r} ({hint})")
+    return value
+
+
+def _label_table(path: Path) -> dict[str, str]:
+    header, rows = _csv(path)
+    if len(header) != 2:
+        raise ValueError(f"{path}: expected a header with two columns, node and label, got {header}")
+    table: dict[str, str] = {}
+    for number, (node, label) in rows:
+        if node in table:
+            raise ValueError(f"{path}, line {number}: node {node!r} has a label already")
+        table[node] = label
+    return table
+
+
+def _csv(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """The header and the rows with their line numbers."""
+    with _open(path) as file:
+        reader = csv.reader(file)
+        header = [name.strip() for name in next(reader, [])]
+        rows = []
+        for row in reader:
+            if not row:
+                continue
+            if len(row) != len(header):
+                raise ValueError(f"{path}, line {reader.line_num}: expected {len(header)} columns, got {len(row)}")
+            rows.append((reader.line_num, [text.strip() for text in row]))
+    return header, rows
+
+
+def _open(path: Path) -> TextIO:
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist or is not a file")
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+    return path.open(encoding="utf-8-sig", newline="")
+
+
+def _attributes(
+    records: Sequence[Mapping[str, Any]], labels: Sequence[str], kind: str, leave: str
+) -> tuple[Tensor | None, tuple[str, ...]]:
+    """The attributes that are numbers or lists of numbers, side by side, and the names of the channels."""
+    from anyorder.convert.attributes import read_attributes
+
+    held = [(name, value) for record in records for name, value in record.items() if name != leave]
+    numeric = dict.fromkeys(name for name, value in held if isinstance(value, (int, float, list)))
+    if not numeric:
+        return None, ()
+    columns = {name: read_attributes(records, name, kind=kind, labels=labels, dtype=torch.float32) for name in numeric}
+    names: list[str] = []
+    for name, values in columns.items():
+        width = values.shape[1]
+        names += [name] if width == 1 else [f"{name}[{place}]" for place in range(width)]
+    return torch.cat([*columns.values()], 1), tuple(names)

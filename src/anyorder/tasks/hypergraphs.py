@@ -1,0 +1,230 @@
+"""Node classification on one hypergraph: all of it is seen, the classes of some nodes are known."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils.data import Dataset
+
+from anyorder.data.hypergraph_files import read_edge_list, read_hif_hypergraph
+from anyorder.data.hypergraph_sets import read_published
+from anyorder.data.hypergraphs import (
+    UNKNOWN,
+    Hypergraph,
+    NamedHypergraph,
+    NodeSplit,
+    TensorRecord,
+    random_split,
+    split_around,
+)
+from anyorder.layouts.transfer import Transferable
+from anyorder.tasks.hypergraph_models import HypergraphModel
+from anyorder.tasks.hypergraph_predictions import default_output, read_request, write_predictions
+from anyorder.training.config import configurable
+from anyorder.training.run import ModelConfig, PredictRequest, Selection, Splits, Task
+
+Normalisation = Literal["none", "rows", "columns"]
+
+
+@dataclass(frozen=True, eq=False)
+class NodeBatch(TensorRecord):
+    """The whole hypergraph as a model takes it, and the nodes of a split with their classes."""
+
+    inputs: Transferable
+    nodes: Tensor
+    labels: Tensor
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+
+class WholeHypergraph(Dataset[tuple[Hypergraph, Tensor]]):
+    """One item, the whole hypergraph with the nodes of a split, ``repeats`` times an epoch."""
+
+    def __init__(self, hypergraph: Hypergraph, nodes: Tensor, repeats: int = 1) -> None:
+        self.hypergraph, self.nodes, self.repeats = hypergraph, nodes, repeats
+
+    def __len__(self) -> int:
+        return self.repeats
+
+    def __getitem__(self, number: int) -> tuple[Hypergraph, Tensor]:
+        return self.hypergraph, self.nodes
+
+
+class Collate:
+    """Makes the input of a model once for each hypergraph."""
+
+    def __init__(self, model: HypergraphModel) -> None:
+        self.model = model
+
+    def __call__(self, items: Sequence[tuple[Hypergraph, Tensor]]) -> NodeBatch:
+        if len(items) != 1:
+            raise ValueError(f"a batch is the whole hypergraph: expected batch_size=1, got {len(items)}")
+        graph, nodes = items[0]
+        assert graph.labels is not None
+        return NodeBatch(graph.once(self.model, self.model.prepare), nodes, graph.labels[nodes])
+
+
+@dataclass(frozen=True)
+class NodeClassification(Task):
+    """Full-batch training on the classes of the training nodes; the best validation accuracy counts."""
+
+    normalise: Normalisation = "none"
+    """Features as they are, divided by the sum of their row, or with mean 0 and deviation 1 in each column."""
+    updates: int = 1
+    """Steps in an epoch, between two evaluations."""
+
+    @abstractmethod
+    def read(self, data_dir: Path | None) -> NamedHypergraph:
+        """The hypergraph with the classes that are known."""
+
+    @abstractmethod
+    def split(self, data: NamedHypergraph, seed: int) -> NodeSplit:
+        """The nodes to train on, choose by and test on."""
+
+    @property
+    def selection(self) -> Selection | None:
+        return Selection("accuracy", "max")
+
+    def load(self, *, seed: int, data_dir: Path | None) -> Splits:
+        data = self.read(data_dir)
+        split = self.split(data, seed)
+        shapes = shapes_of(data, self.normalise)
+        graph = normalised(data.hypergraph, shapes)
+        valid, test = WholeHypergraph(graph, split.valid), WholeHypergraph(graph, split.test)
+        return Splits(WholeHypergraph(graph, split.train, self.updates), valid, test, shapes)
+
+    def collate(self, model: ModelConfig) -> Callable[[Sequence[Any]], Any]:
+        if not isinstance(model, HypergraphModel):
+            raise TypeError(f"{type(model).__name__} is no model of hypergraphs: expected one that can prepare them")
+        return Collate(model)
+
+    def loss(self, model: nn.Module, batch: NodeBatch) -> Tensor:
+        return functional.cross_entropy(model(batch.inputs)[batch.nodes], batch.labels)
+
+    def evaluate(self, model: nn.Module, batch: NodeBatch) -> dict[str, Tensor]:
+        return {"predicted": model(batch.inputs)[batch.nodes].argmax(1), "label": batch.labels}
+
+    def metrics(self, collected: dict[str, Tensor]) -> dict[str, float]:
+        return {"accuracy": 100.0 * float((collected["predicted"] == collected["label"]).double().mean())}
+
+    def predict(self, model: nn.Module, shapes: dict[str, Any], request: PredictRequest) -> str:
+        """Write a class for every node: of the hypergraph of the training, or of another one with the same features."""
+        from anyorder.training.checkpoints import load_run
+
+        data = self.read(None) if request.input is None else read_request(request, shapes, self.label_attribute)
+        config = load_run(request.folder)[0].model
+        assert isinstance(config, HypergraphModel)
+        with torch.inference_mode():
+            scores = model(config.prepare(normalised(data.hypergraph, shapes))).softmax(1)
+        output = request.output or default_output(request)
+        write_predictions(output, data, scores, shapes["label_names"])
+        return f"{len(scores)} nodes in {output}"
+
+    @property
+    def label_attribute(self) -> str:
+        """The node attribute of a HIF file that is no feature."""
+        return "label"
+
+
+@configurable
+@dataclass(frozen=True)
+class PublishedNodes(NodeClassification):
+    """A published hypergraph, on the published training nodes where there are some, else on random splits of 50/25/25 %.
+
+    The seed of a run chooses the split. Beside published training nodes, ``num_valid`` of the others choose the epoch
+    and the rest are the test nodes.
+    """
+
+    dataset: str = "cora"
+    num_valid: int = 500
+    published_split: bool = True
+    noise: float = 1.0
+    """Deviation of the noise in synthetic features, where a dataset has no others."""
+
+    def read(self, data_dir: Path | None) -> NamedHypergraph:
+        return read_published(self.dataset, data_dir=data_dir, noise=self.noise)
+
+    def split(self, data: NamedHypergraph, seed: int) -> NodeSplit:
+        nodes = torch.arange(data.hypergraph.num_nodes)
+        published: tuple[Tensor, ...] = getattr(data, "train_nodes", ())
+        if not published or not self.published_split:
+            return random_split(nodes, seed=seed)
+        if not 0 <= seed < len(published):
+            raise ValueError(f"{self.dataset} has published splits for the seeds 0 to {len(published) - 1}, got {seed}")
+        return split_around(published[seed], nodes, num_valid=self.num_valid, seed=seed)
+
+
+@configurable
+@dataclass(frozen=True)
+class OwnNodes(NodeClassification):
+    """A user's hypergraph: a list of hyperedges with CSV files of features and labels, or one HIF file."""
+
+    edges: str = ""
+    features: str = ""
+    labels: str = ""
+    hif: str = ""
+    label: str = "label"
+    """The node attribute of the HIF file with the class."""
+    train_share: float = 0.5
+    valid_share: float = 0.25
+
+    @property
+    def label_attribute(self) -> str:
+        return self.label
+
+    def read(self, data_dir: Path | None) -> NamedHypergraph:
+        if bool(self.hif) == bool(self.edges):
+            raise ValueError(f"expected either a HIF file or a list of hyperedges, got {self.hif!r} and {self.edges!r}")
+        if self.hif:
+            return read_hif_hypergraph(self.hif, label=self.label)
+        return read_edge_list(self.edges, features=self.features or None, labels=self.labels or None)
+
+    def split(self, data: NamedHypergraph, seed: int) -> NodeSplit:
+        labels = data.hypergraph.labels
+        known = torch.empty(0) if labels is None else (labels != UNKNOWN).nonzero().flatten()
+        if not len(known):
+            where = f"attribute {self.label!r} of the nodes" if self.hif else "a CSV file with the columns node, label"
+            raise ValueError(f"no node has a known class: expected them in {where}")
+        return random_split(known, seed=seed, train=self.train_share, valid=self.valid_share)
+
+
+def shapes_of(data: NamedHypergraph, normalise: Normalisation) -> dict[str, Any]:
+    """What a model must know of a hypergraph, to be built and to take others like it."""
+    graph = data.hypergraph
+    features = graph.node_features
+    if features is None:
+        raise ValueError("the nodes of this hypergraph have no features")
+    shapes = {
+        "channels_in": features.shape[1],
+        "channels_out": max(graph.num_classes, len(data.label_names)),
+        "edge_channels_in": 0 if graph.edge_features is None else graph.edge_features.shape[1],
+        "max_edge_size": int(graph.sizes.max()) if graph.num_edges else 0,
+        "label_names": list(data.label_names),
+        "feature_names": list(data.feature_names),
+        "normalise": normalise,
+    }
+    if normalise == "columns":
+        deviation = features.std(0, unbiased=False)
+        shapes["mean"] = features.mean(0).tolist()
+        shapes["deviation"] = deviation.where(deviation > 0, 1.0).tolist()
+    return shapes
+
+
+def normalised(graph: Hypergraph, shapes: dict[str, Any]) -> Hypergraph:
+    """The hypergraph with its node features as the training saw them."""
+    features = graph.node_features
+    assert features is not None
+    if shapes["normalise"] == "rows":
+        total = features.abs().sum(1, keepdim=True)
+        features = features / total.where(total > 0, 1.0)
+    elif shapes["normalise"] == "columns":
+        features = (features - torch.tensor(shapes["mean"])) / torch.tensor(shapes["deviation"])
+    return replace(graph, node_features=features)
