@@ -22,9 +22,7 @@ def kernel_relaxed(
 ) -> Tensor:
     """Attention with the equalities of each class and without its inequalities (Eq. 16); the classes share their groups."""
     query, key, features = stabilise(plan, classes[0], query, key, features, normalize)
-    queries = [plan.queries(cls) for cls in classes]
-    sums, norms = segment_attention(query, key, value, plan.keys(classes[0]), queries, features)
-    return _divide(sums, norms) if normalize else sums
+    return segment_attention(query, key, value, plan.keys(classes[0]), plan.asked(classes), features, normalize)[0]
 
 
 def kernel_exact(
@@ -51,8 +49,9 @@ def kernel_exact(
             if term.kind == "pointwise":
                 more = _pointwise(plan, term, query[:, one], key[:, one], value[:, one], features)
             else:
+                asked = plan.asked((term,))
                 more = segment_attention(
-                    query[:, one], key[:, one], value[:, one], plan.keys(term), [plan.queries(term)], features
+                    query[:, one], key[:, one], value[:, one], plan.keys(term), asked, features, normalize=False
                 )
             sums, norms = sums + sign * more[0], norms + sign * more[1]
         empty = plan.members(cls, "exact") == 0

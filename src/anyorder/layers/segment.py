@@ -1,18 +1,51 @@
-"""Segment linear attention: for each group, sum phi(K) V^T over its keys and apply its queries (Sec. 4.3)."""
+"""Segment linear attention as one operator: for each group, sum phi(K) V^T over its keys and apply its queries (Sec. 4.3)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib import util
 
 import torch
 from torch import Tensor
 
+from anyorder.layers import segment_reference
 from anyorder.layers.kernels import FeatureMap
-from anyorder.layouts import Segments
+from anyorder.layouts import Queries, Segments
+
+BACKENDS = ("auto", "reference", "numba", "triton")
+_forced: list[str] = [os.environ.get("ANYORDER_BACKEND", "auto")]
+
+
+@contextmanager
+def use_backend(name: str) -> Iterator[None]:
+    """Force how the operator is carried out: ``reference``, ``numba`` (CPU), ``triton`` (GPU) or ``auto``."""
+    if name not in BACKENDS:
+        raise ValueError(f"backend must be one of {BACKENDS}, got {name!r}")
+    before, _forced[0] = _forced[0], name
+    try:
+        yield
+    finally:
+        _forced[0] = before
+
+
+@cache
+def _installed(module: str) -> bool:
+    return util.find_spec(module) is not None
+
+
+def _backend(tensor: Tensor) -> str:
+    if _forced[0] != "auto":
+        return _forced[0]
+    if tensor.device.type == "cpu":
+        return "numba" if _installed("numba") else "reference"
+    return "triton" if tensor.device.type == "cuda" and _installed("triton") else "reference"
 
 
 def segment_attention(
-    query: Tensor, key: Tensor, value: Tensor, keys: Segments, queries: Sequence[Segments], features: FeatureMap
+    query: Tensor, key: Tensor, value: Tensor, keys: Segments, queries: Queries, features: FeatureMap, normalize: bool
 ) -> tuple[Tensor, Tensor]:
     r"""Sums over groups of keys, weighted by a product of features.
 
@@ -20,34 +53,125 @@ def segment_attention(
 
     Args:
         query: (query, class, head, channel).
-        key: (key, class, head, channel).
-        value: (key, class, head, channel).
+        key, value: (key, class, head, channel).
         keys: the keys of each group, the same for all classes.
         queries: the queries of each group, for each class; a query of no group gets zeros.
-        features: phi, already applied where its kind is ``"none"``.
+        features: phi.
+        normalize: give N / Z instead of N.
 
     Returns:
-        The sums (query, class, head, channel) and their normalisers (query, class, head).
+        The sums (query, class, head, channel) and the norms Z (query, class, head), which have a gradient only if they do
+        not divide the sums.
     """
-    return reference(query, key, value, keys, queries, features)
+    if features.kind == "exp":
+        raise ValueError("apply the softmax feature map before, with its exponents shifted; then use the kind 'none'")
+    single = query.dtype in (torch.bfloat16, torch.float16)
+    inputs = [part.float() if single else part for part in (query, key, value)]
+    sums, norms = torch.ops.anyorder.segment_attention(
+        *inputs,
+        features.directions,
+        keys.order,
+        keys.pointer,
+        queries.order,
+        queries.pointer,
+        features.kind,
+        features.eps,
+        normalize,
+    )
+    return (sums.to(query.dtype), norms.to(query.dtype)) if single else (sums, norms)
 
 
-def reference(
-    query: Tensor, key: Tensor, value: Tensor, keys: Segments, queries: Sequence[Segments], features: FeatureMap
+@torch.library.custom_op("anyorder::segment_attention", mutates_args=())
+def _forward(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    directions: Tensor | None,
+    key_order: Tensor,
+    key_pointer: Tensor,
+    query_order: Tensor,
+    query_pointer: Tensor,
+    kind: str,
+    eps: float,
+    normalize: bool,
 ) -> tuple[Tensor, Tensor]:
-    """The same with tensor operations, class by class: any device, any type."""
-    sums, norms = [], []
-    group_of_key = torch.repeat_interleave(torch.arange(keys.num_groups, device=key.device), keys.sizes)
-    for c, asked in enumerate(queries):
-        phi_key = features(key[:, c].index_select(0, keys.order))
-        ones = torch.ones_like(value[:, c, :, :1])
-        widened = torch.cat([value[:, c], ones], -1).index_select(0, keys.order)
-        products = phi_key.unsqueeze(-1) * widened.unsqueeze(-2)
-        states = products.new_zeros(keys.num_groups, *products.shape[1:]).index_add(0, group_of_key, products)
-        group_of_query = torch.repeat_interleave(torch.arange(keys.num_groups, device=key.device), asked.sizes)
-        phi_query = features(query[:, c].index_select(0, asked.order))
-        read = torch.einsum("qhm,qhmc->qhc", phi_query, states.index_select(0, group_of_query))
-        whole = read.new_zeros(len(query), *read.shape[1:]).index_copy(0, asked.order, read)
-        sums.append(whole[..., :-1])
-        norms.append(whole[..., -1])
-    return torch.stack(sums, 1), torch.stack(norms, 1)
+    arguments = (query, key, value, directions, key_order, key_pointer, query_order, query_pointer, kind, eps)
+    backend = _backend(query)
+    if backend == "reference":
+        return segment_reference.forward(*arguments, normalize)
+    sums = value.new_zeros(len(query), *value.shape[1:])
+    norms = value.new_zeros(len(query), *value.shape[1:3])
+    if backend == "numba":
+        from anyorder.layers import segment_cpu
+
+        problem = segment_cpu.pose(*arguments)
+        segment_cpu.forward(problem, sums.view(-1).numpy(), norms.view(-1).numpy(), normalize)
+    else:
+        from anyorder.layers import segment_triton
+
+        segment_triton.forward(*arguments, normalize, sums, norms)
+    return sums, norms
+
+
+@_forward.register_fake
+def _(query, key, value, directions, key_order, key_pointer, query_order, query_pointer, kind, eps, normalize):  # type: ignore[no-untyped-def]
+    return value.new_empty(len(query), *value.shape[1:]), value.new_empty(len(query), *value.shape[1:3])
+
+
+@torch.library.custom_op("anyorder::segment_attention_backward", mutates_args=())
+def _backward(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    directions: Tensor | None,
+    key_order: Tensor,
+    key_pointer: Tensor,
+    query_order: Tensor,
+    query_pointer: Tensor,
+    kind: str,
+    eps: float,
+    normalize: bool,
+    sums: Tensor,
+    norms: Tensor,
+    grad_sums: Tensor,
+    grad_norms: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    arguments = (query, key, value, directions, key_order, key_pointer, query_order, query_pointer, kind, eps)
+    backend = _backend(query)
+    if backend == "reference":
+        return segment_reference.backward(*arguments, normalize, sums, norms, grad_sums, grad_norms)
+    made = tuple(torch.zeros(part.shape, dtype=part.dtype, device=part.device) for part in (query, key, value))
+    if backend == "numba":
+        from anyorder.layers import segment_cpu
+
+        given = [part.contiguous().view(-1).numpy() for part in (sums, norms, grad_sums, grad_norms)]
+        targets = tuple(part.view(-1).numpy() for part in made)
+        problem = segment_cpu.pose(*arguments)
+        segment_cpu.backward(problem, given[0], given[1], normalize, given[2], given[3], targets)  # type: ignore[arg-type]
+    else:
+        from anyorder.layers import segment_triton
+
+        segment_triton.backward(*arguments, normalize, sums, norms, grad_sums, grad_norms, made)
+    return made  # type: ignore[return-value]
+
+
+@_backward.register_fake
+def _(query, key, value, *rest):  # type: ignore[no-untyped-def]
+    return tuple(part.new_empty(part.shape) for part in (query, key, value))
+
+
+def _setup(ctx, inputs, output):  # type: ignore[no-untyped-def]
+    *tensors, kind, eps, normalize = inputs
+    ctx.save_for_backward(*tensors, *output)
+    ctx.options = (kind, eps, normalize)
+
+
+def _gradient(ctx, grad_sums, grad_norms):  # type: ignore[no-untyped-def]
+    *tensors, sums, norms = ctx.saved_tensors
+    grad_sums = torch.zeros_like(sums) if grad_sums is None else grad_sums
+    grad_norms = torch.zeros_like(norms) if grad_norms is None else grad_norms
+    grads = torch.ops.anyorder.segment_attention_backward(*tensors, *ctx.options, sums, norms, grad_sums, grad_norms)
+    return *grads, *[None] * 8
+
+
+_forward.register_autograd(_gradient, setup_context=_setup)

@@ -4,7 +4,7 @@ from anyorder.layouts.complete import CompleteIndexSet, DenseIndexSet, complete_
 from anyorder.layouts.features import Features, collate
 from anyorder.layouts.index_set import Entries, IndexSet
 from anyorder.layouts.lookup import Segments, TupleIndex
-from anyorder.layouts.plan import Groups, Plan, Spread
+from anyorder.layouts.plan import Groups, Plan, Queries, Spread
 from anyorder.layouts.sparse import SparseIndexSet
 from anyorder.layouts.tiles import Tile, cut_tiles
 
@@ -16,6 +16,7 @@ __all__ = [
     "Groups",
     "IndexSet",
     "Plan",
+    "Queries",
     "Segments",
     "SparseIndexSet",
     "Spread",

@@ -78,6 +78,14 @@ class Groups:
         return self.index.find(tuples)
 
 
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """Output entries by class and group: class c reads group g for ``order[pointer[c, g]:pointer[c, g + 1]]``."""
+
+    order: Tensor
+    pointer: Tensor
+
+
 class Plan:
     """Selections, groups and look-ups from one index set to another; each is worked out when first asked for."""
 
@@ -97,7 +105,7 @@ class Plan:
                 if term.kind == "pointwise":
                     self.pointwise(term)
                 else:
-                    self.keys(term), self.queries(term)
+                    self.keys(term), self.asked((term,))
             self.members(cls, coupling)
 
     def pointwise(self, cls: EquivalenceClass) -> Spread:
@@ -150,6 +158,18 @@ class Plan:
         """The entries of the target pattern, sorted by the group that they read."""
         groups = self.groups(Pool(cls.source, cls.matched_source))
         return self._once(("queries", _key(cls)), lambda: Segments.build(self.reads(cls), groups.num_groups))
+
+    def asked(self, classes: tuple[EquivalenceClass, ...]) -> Queries:
+        """The queries of several classes that share their groups."""
+        return self._once(("asked", *[_key(cls) for cls in classes]), lambda: self._asked(classes))
+
+    def _asked(self, classes: tuple[EquivalenceClass, ...]) -> Queries:
+        each = [self.queries(cls) for cls in classes]
+        starts = [0]
+        for segments in each:
+            starts.append(starts[-1] + len(segments.order))
+        pointer = torch.stack([segments.pointer + start for segments, start in zip(each, starts[:-1], strict=True)])
+        return Queries(torch.cat([segments.order for segments in each]), pointer)
 
     def members(self, cls: EquivalenceClass, coupling: str) -> Tensor:
         """How many input entries each output entry receives: exactly, or with the equalities of the class only."""
