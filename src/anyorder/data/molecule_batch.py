@@ -14,6 +14,7 @@ from torch.utils.data import Sampler
 
 from anyorder.data.molecule_graphs import FINGERPRINT_BITS
 from anyorder.data.molecule_store import Molecule
+from anyorder.layouts import IndexSet
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +34,7 @@ class MoleculeBatch:
     rows: Tensor
     fingerprints: Tensor | None = None  # (graph, 2048) zeros and ones
     positions: Tensor | None = None  # (atom, channel) Laplacian positions
+    index: IndexSet | None = None  # which tuples of atoms a model of higher order works on
 
     def __post_init__(self) -> None:
         if self.graph.shape != self.atoms.shape[:1] or self.bond_index.shape != (2, len(self.bonds)):
@@ -69,7 +71,10 @@ class MoleculeBatch:
 
     def _map(self, change: Any) -> MoleculeBatch:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return replace(self, **{name: change(value) for name, value in values.items() if isinstance(value, Tensor)})
+        changed = {name: change(value) for name, value in values.items() if isinstance(value, Tensor)}
+        if self.index is not None:
+            changed["index"] = self.index.map_tensors(change)
+        return replace(self, **changed)
 
 
 @dataclass(frozen=True)

@@ -52,23 +52,30 @@ class MoleculeTable:
 
     def rows(self) -> Iterator[Row]:
         """Data rows in order, with the targets as numbers; a bad row is refused with its number and line."""
-        row = 0
-        with self._reader() as (reader, header):
-            smiles_at = self._column(header, self.smiles)
-            targets_at = [self._column(header, target.column) for target in self.targets]
-            for cells in reader:
-                if not cells:  # blank line
-                    continue
-                where = f"row {row} (line {reader.line_num}) of {self.path.name}"
-                if len(cells) != len(header):
-                    raise ValueError(f"{where} has {len(cells)} cells, expected {len(header)} as in the header")
+        row = -1
+        with self.cells() as (header, lines):
+            smiles_at = self.column(header, self.smiles)
+            targets_at = [self.column(header, target.column) for target in self.targets]
+            for row, (where, cells) in enumerate(lines):
                 numbers = tuple(
                     self._number(cells[at], target, where) for at, target in zip(targets_at, self.targets, strict=True)
                 )
                 yield Row(row, cells[smiles_at].strip(), numbers)
-                row += 1
-        if row == 0:
+        if row < 0:
             raise ValueError(f"{self.path} has a header but no rows")
+
+    @contextmanager
+    def cells(self) -> Iterator[tuple[list[str], Iterator[tuple[str, list[str]]]]]:
+        """The header, and the cells of each data row with the words that name the row in an error."""
+        with self._reader() as (reader, header):
+            yield header, self._lines(reader, header)
+
+    def _lines(self, reader: Any, header: list[str]) -> Iterator[tuple[str, list[str]]]:
+        for row, cells in enumerate(cells for cells in reader if cells):  # blank lines are no rows
+            where = f"row {row} (line {reader.line_num}) of {self.path.name}"
+            if len(cells) != len(header):
+                raise ValueError(f"{where} has {len(cells)} cells, expected {len(header)} as in the header")
+            yield where, cells
 
     def count(self) -> int:
         """Number of data rows; reads the whole table, so that a bad row is refused before any work is done."""
@@ -104,7 +111,8 @@ class MoleculeTable:
             except (EOFError, zlib.error, gzip.BadGzipFile) as error:
                 raise ValueError(f"{self.path} is cut off or damaged after line {reader.line_num}: {error}") from error
 
-    def _column(self, header: Sequence[str], name: str) -> int:
+    def column(self, header: Sequence[str], name: str) -> int:
+        """Where a column stands."""
         if header.count(name) != 1:
             found = "no column" if name not in header else "more than one column"
             raise ValueError(f"{self.path} has {found} {name!r}; its columns are {', '.join(map(repr, header))}")
