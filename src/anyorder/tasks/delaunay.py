@@ -1,0 +1,46 @@
+"""Delaunay (Table 3): the triangulation of random points in the unit square."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from anyorder.data.delaunay import DelaunaySets, cached_delaunay
+from anyorder.data.own_sets import LabelKind
+from anyorder.data.registry import data_dir as data_folder
+from anyorder.tasks.set_to_graph import PairTask
+from anyorder.training.config import configurable
+from anyorder.training.run import Splits
+
+
+@configurable
+@dataclass(frozen=True)
+class Delaunay(PairTask):
+    """Sets of ``min_points`` to ``max_points`` points; the last epoch counts.
+
+    There is a validation set apart from the test set, to look at while training; ``published`` looks at the test set.
+    Sets are generated once for a seed and kept in the data folder.
+    """
+
+    min_points: int = 50
+    max_points: int = 50
+    train_sets: int = 50_000
+    valid_sets: int = 5_000
+    test_sets: int = 5_000
+    published: bool = False
+
+    @property
+    def answers(self) -> LabelKind:
+        return LabelKind.EDGES
+
+    def sets(self, number: int, *, part: int, seed: int) -> DelaunaySets:
+        """The training (part 0), validation (1) or test (2) sets of a seed; no two parts share their random numbers."""
+        return DelaunaySets(number, self.min_points, self.max_points, seed=3 * seed + part)
+
+    def load(self, *, seed: int, data_dir: Path | None) -> Splits:
+        folder = data_folder(data_dir) / "delaunay"
+        counts = (self.train_sets, self.valid_sets, self.test_sets)
+        wanted = [part for part in range(3) if not (self.published and part == 1)]
+        made = {part: cached_delaunay(self.sets(counts[part], part=part, seed=seed), folder) for part in wanted}
+        shapes = {"channels": 2, "min_points": self.min_points, "max_points": self.max_points}
+        return Splits(made[0], made.get(1, made[2]), made[2], shapes)

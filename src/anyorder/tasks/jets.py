@@ -1,0 +1,206 @@
+"""Jets (Table 3): which tracks of a jet come from the same vertex."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.utils.data import Dataset
+
+from anyorder.baselines.pairs import PairModel
+from anyorder.baselines.vertexing import VertexFinder, measured_resolution
+from anyorder.data.jets import (
+    FEATURES,
+    OFFICIAL_NORMALISATION,
+    SPLITS,
+    JetSample,
+    Normalisation,
+    normalisation,
+    read_jets,
+)
+from anyorder.data.own_sets import LabelKind
+from anyorder.data.registry import locate
+from anyorder.data.sets import SetBatch, SetSample
+from anyorder.data.tracks import Resolution
+from anyorder.tasks.pair_models import PairModelSettings
+from anyorder.tasks.set_to_graph import PairTask, SoftF1
+from anyorder.training.config import configurable
+from anyorder.training.run import Selection, Splits
+from anyorder.training.sampling import GlobalBatches
+
+ENOUGH_TRACKS = 1000  # in light jets, to measure the resolution of a detector
+DATASETS = {"alice": "jets_alice", "simulated": "jets_simulated", "official": "jets"}
+
+
+class JetSets(Dataset[SetSample]):
+    """Jets as sets of tracks with normalised features, labelled by flavour."""
+
+    def __init__(self, sample: JetSample, constants: Normalisation) -> None:
+        self.sample = sample.normalised(constants)
+
+    def __len__(self) -> int:
+        return len(self.sample)
+
+    def __getitem__(self, number: int) -> SetSample:
+        jet = self.sample.jet(number)
+        return SetSample.from_partition(jet.features, jet.vertex, jet.flavour)
+
+
+@configurable
+@dataclass(frozen=True)
+class Jets(PairTask):
+    """Official, simulated or other jets; the epoch with the best validation F1 counts.
+
+    The official files come with their normalisation, others are normalised by their training part. With ``published``
+    a training batch holds jets of one size. ``limit`` keeps the first jets of the training part alone.
+    """
+
+    sample: Literal["alice", "simulated", "official"] = "official"
+    f1_over_sets: SoftF1 = "sum"
+    published: bool = False
+    limit: int | None = None
+
+    @property
+    def answers(self) -> LabelKind:
+        return LabelKind.PARTITION
+
+    @property
+    def soft_f1(self) -> SoftF1:
+        return self.f1_over_sets
+
+    @property
+    def selection(self) -> Selection:
+        return Selection("F1", "max")
+
+    @property
+    def parts(self) -> dict[int, str]:
+        return {5: "B", 4: "C", 0: "L"}
+
+    def load(self, *, seed: int, data_dir: Path | None) -> Splits:
+        folder = locate(DATASETS[self.sample], data_dir=data_dir)
+        train, valid, test = (read_jets(folder / SPLITS[part]) for part in ("train", "valid", "test"))
+        resolution = _resolution(train)
+        if self.limit is not None:
+            train = train.select(slice(self.limit))
+        constants = OFFICIAL_NORMALISATION if self.sample == "official" else normalisation(train)
+        shapes = {
+            "channels": len(FEATURES),
+            "max_points": int(max(part.num_tracks.max() for part in (train, valid, test))),
+            "mean": list(constants.mean),
+            "deviation": list(constants.deviation),
+            "resolution": resolution,
+        }
+        return Splits(JetSets(train, constants), JetSets(valid, constants), JetSets(test, constants), shapes)
+
+    def batches(self, data: Dataset[Any], *, batch_size: int, seed: int, shuffle: bool, rank: int, world: int) -> Any:
+        place = {"batch_size": batch_size, "seed": seed, "rank": rank, "world": world}
+        if self.published and shuffle and isinstance(data, JetSets):
+            return EqualSizeBatches(data.sample.num_tracks, **place)
+        return super().batches(data, shuffle=shuffle, **place)
+
+    def read_input(self, path: Path, shapes: dict[str, Any]) -> Sequence[SetSample]:
+        if path.suffix != ".root":
+            return super().read_input(path, shapes)
+        jets = JetSets(read_jets(path), Normalisation(tuple(shapes["mean"]), tuple(shapes["deviation"])))
+        return [jets[number] for number in range(len(jets))]
+
+
+def _resolution(train: JetSample) -> dict[str, Any] | None:
+    """What the light jets show of the detector, if there are enough of them."""
+    light_tracks = int(train.num_tracks[train.flavour == 0].sum())
+    return asdict(measured_resolution(train)) if light_tracks >= ENOUGH_TRACKS else None
+
+
+class EqualSizeBatches:
+    """Batches of jets with equally many tracks, as published, in random order; the last of each size is smaller."""
+
+    def __init__(self, sizes: Any, *, batch_size: int, seed: int, rank: int = 0, world: int = 1) -> None:
+        rows = [np.flatnonzero(sizes == size) for size in np.unique(sizes)]
+        make = partial(GlobalBatches, batch_size=batch_size, seed=seed, shuffle=True, rank=rank, world=world)
+        self.groups = [(own, make(len(own))) for own in rows if len(own) >= world]
+        self.seed, self.epoch = seed, 0
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+        for _, batches in self.groups:
+            batches.set_epoch(epoch)
+
+    def __len__(self) -> int:
+        return sum(len(batches) for _, batches in self.groups)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        drawn = [own[batch].tolist() for own, batches in self.groups for batch in batches]
+        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + self.epoch)
+        return (drawn[number] for number in torch.randperm(len(drawn), generator=generator).tolist())
+
+
+class WithoutLearning(PairModel):
+    """A model with nothing to learn: an empty parameter stands for those that an optimiser asks for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.nothing = nn.Parameter(torch.zeros(0))
+
+
+class OneClusterModel(WithoutLearning):
+    """All points together: what a model must beat."""
+
+    def forward(self, batch: SetBatch) -> Tensor:
+        """The logits (pairs,), all 1."""
+        return batch.points.new_ones(batch.num_pairs)
+
+
+class VertexModel(WithoutLearning):
+    """Adaptive vertex reconstruction: the logit of a pair is 1 if its tracks belong to one vertex, else -1."""
+
+    def __init__(self, finder: VertexFinder, constants: Normalisation) -> None:
+        super().__init__()
+        self.finder, self.constants = finder, constants
+
+    def forward(self, batch: SetBatch) -> Tensor:
+        """The logits (pairs,) of tracks with normalised features."""
+        raw = batch.points.cpu().numpy().astype(np.float64) * self.constants.deviation + self.constants.mean
+        charge = FEATURES.index("trk_charge")
+        raw[:, charge] = np.round(raw[:, charge])  # whole again
+        offsets = np.concatenate([[0], batch.sizes.cumsum(0).cpu().numpy()])
+        nothing = np.zeros(len(raw), dtype=np.int32)
+        sample = JetSample(raw.astype(np.float32), nothing, offsets, np.zeros(batch.num_sets, dtype=np.int32))
+        vertex = torch.from_numpy(self.finder(sample)).to(batch.points.device)
+        first, second = batch.pair_index
+        return torch.where(vertex[first] == vertex[second], 1.0, -1.0)
+
+
+@configurable
+@dataclass(frozen=True)
+class OneCluster(PairModelSettings):
+    """The trivial row: one cluster for all points."""
+
+    def build(self, shapes: dict[str, Any]) -> nn.Module:
+        return OneClusterModel()
+
+
+@configurable
+@dataclass(frozen=True)
+class VertexReconstruction(PairModelSettings):
+    """AVR, with the resolution that the training part shows."""
+
+    magnetic_field: float = 2.0
+    """In tesla."""
+    primary_cut: float = 3.5
+    secondary_cut: float = 3.0
+
+    def build(self, shapes: dict[str, Any]) -> nn.Module:
+        if shapes.get("resolution") is None:
+            raise ValueError(
+                f"vertex reconstruction measures the resolution of the detector from the light jets of the training part: "
+                f"expected at least {ENOUGH_TRACKS} tracks in them"
+            )
+        resolution = Resolution(**{name: tuple(terms) for name, terms in shapes["resolution"].items()})
+        constants = Normalisation(tuple(shapes["mean"]), tuple(shapes["deviation"]))
+        return VertexModel(VertexFinder(resolution=resolution, **vars(self)), constants)
