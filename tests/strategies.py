@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from anyorder import Features, SparseIndexSet
 
-few = settings(max_examples=40, deadline=None)
+few = settings(max_examples=25, deadline=None)
 
 
 def within_graphs(order, node_graph):

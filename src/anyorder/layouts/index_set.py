@@ -150,9 +150,19 @@ class IndexSet(Transferable, ABC):
             )
         if target.device != self.device:
             raise ValueError(f"target must be on the same device: expected {self.device}, got {target.device}")
+        self._check_graphs_of(target)
         made = Plan(self, target)
         self._plans.append((target, made))
         return made
+
+    def _check_graphs_of(self, target: IndexSet) -> None:
+        if target.node_graph is self.node_graph or torch.equal(target.node_graph, self.node_graph):
+            return
+        node = int((target.node_graph != self.node_graph).nonzero()[0])
+        raise ValueError(
+            f"target must have each node in the same graph: node {node} is of graph {int(self.node_graph[node])} "
+            f"in the input and of graph {int(target.node_graph[node])} in the target"
+        )
 
     def _once(self, key: object, build: Callable[[], Built]) -> Built:
         if key not in self._cache:

@@ -1,0 +1,215 @@
+"""Plans against plain Python: look-ups, groups, spreads, members and tiles of every class."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import oracles
+import strategies
+from anyorder import CompleteIndexSet, DenseIndexSet, SparseIndexSet
+from anyorder.algebra import Pool, classes
+from anyorder.layouts import Spread, cut_tiles, tiles
+
+ORDERS = [(k, l) for k in range(4) for l in range(4) if k + l <= 4] + [(4, 1), (1, 4)]
+at_orders = pytest.mark.parametrize(("k", "l"), [pytest.param(k, l, id=f"{k}to{l}") for k, l in ORDERS])
+
+
+@st.composite
+def problems(draw, chosen):
+    """Two index sets on the same nodes, and one of some classes between them."""
+    k, l = chosen[0].order_in, chosen[0].order_out
+    source = draw(strategies.index_sets(k))
+    target = draw(st.just(source) if k == l and draw(st.booleans()) else strategies.index_sets(l, on=source))
+    return Problem(source.plan(target), draw(st.sampled_from(chosen)))
+
+
+class Problem:
+    """A class, and by brute force which input entry each of its output entries may read."""
+
+    def __init__(self, plan, cls):
+        self.plan, self.cls = plan, cls
+        self.inputs = self._of(plan.source, cls.source)
+        self.outputs = self._of(plan.target, cls.target)
+
+    def __repr__(self):
+        return f"{self.cls.name}: {self.inputs} -> {self.outputs}"
+
+    @staticmethod
+    def _of(index, pattern):
+        pairs = zip(map(tuple, index.tuples.tolist()), index.entry_graph.tolist())
+        return [(t, graph) for t, graph in pairs if oracles.pattern(t) == oracles.pattern(pattern.labels)]
+
+    def read(self, member):
+        """For each output entry, the input entries that belong to the class."""
+        labels, k = self.cls.partition.labels, self.cls.order_in
+        return [
+            [row for row, (i, other) in enumerate(self.inputs) if other == graph and member(i, j, labels, k)]
+            for j, graph in self.outputs
+        ]
+
+
+def of_kind(k, l, *kinds):
+    """The classes of some kinds; the test is skipped where an order has none."""
+    chosen = [cls for cls in classes(k, l) if cls.kind in kinds]
+    if not chosen:
+        pytest.skip(f"no class {k} -> {l} is {' or '.join(kinds)}")
+    return chosen
+
+
+def taken(segments, group):
+    return [] if group < 0 else segments.order[segments.pointer[group] : segments.pointer[group + 1]].tolist()
+
+
+@at_orders
+class TestAllOrders:
+    @strategies.few
+    @given(data=st.data())
+    def test_pointwise_classes_look_up_their_one_entry(self, k, l, data):
+        problem = data.draw(problems(of_kind(k, l, "pointwise")))
+        expected = problem.read(oracles.same_class)
+        assert all(len(rows) <= 1 for rows in expected)
+        values = torch.arange(1.0, len(problem.inputs) + 1)[:, None]
+        spread = problem.plan.pointwise(problem.cls)
+        assert spread(values).flatten().tolist() == [float(rows[0] + 1) if rows else 0.0 for rows in expected]
+
+    @strategies.few
+    @given(data=st.data())
+    def test_groups_hold_entries_with_the_same_matched_nodes(self, k, l, data):
+        problem = data.draw(problems(classes(k, l)))
+        cls, plan = problem.cls, problem.plan
+        groups = plan.groups(Pool(cls.source, cls.matched_source))
+        entries = plan.source.entries(cls.source)
+        keys = [
+            tuple(t[block] for block in cls.matched_source) if cls.matching else graph
+            for t, graph in zip(entries.tuples.tolist(), entries.graph.tolist())
+        ]
+        ids = groups.ids.tolist()
+        assert [[a == b for b in ids] for a in ids] == [[a == b for b in keys] for a in keys]
+        assert all(0 <= group < groups.num_groups for group in ids)
+
+    @strategies.few
+    @given(data=st.data())
+    def test_output_entries_read_the_group_with_their_equalities(self, k, l, data):
+        problem = data.draw(problems(classes(k, l)))
+        cls, plan = problem.cls, problem.plan
+        expected = problem.read(oracles.equalities_hold)
+        keys, reads, queries = plan.keys(cls), plan.reads(cls).tolist(), plan.queries(cls)
+        assert [taken(keys, group) for group in reads] == expected
+        for group in range(keys.num_groups):
+            assert taken(queries, group) == [row for row, read in enumerate(reads) if read == group]
+        sums = torch.tensor([float(sum(taken(keys, group))) for group in range(keys.num_groups)])[:, None]
+        assert plan.spread(cls)(sums).flatten().tolist() == [float(sum(rows)) for rows in expected]
+
+    @strategies.few
+    @given(data=st.data())
+    def test_members_are_counted_exactly_and_with_equalities_only(self, k, l, data):
+        problem = data.draw(problems(classes(k, l)))
+        for coupling, member in (("exact", oracles.same_class), ("relaxed", oracles.equalities_hold)):
+            expected = [len(rows) for rows in problem.read(member)]
+            assert problem.plan.members(problem.cls, coupling).tolist() == expected
+
+    @strategies.few
+    @given(data=st.data())
+    def test_tiles_hold_each_pair_of_a_class_once(self, k, l, data):
+        problem = data.draw(problems(of_kind(k, l, "local", "global")))
+        small = data.draw(st.sampled_from([1, 3, 1 << 20]))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(tiles, "TILE_PAIRS", small)
+            cut = cut_tiles(problem.plan, problem.cls)
+        pairs = [pair for tile in cut for pair in allowed_pairs(tile)]
+        expected = [(query, key) for query, rows in enumerate(problem.read(oracles.same_class)) for key in rows]
+        assert sorted(pairs) == expected
+        asked = [query for tile in cut for query in tile.queries.flatten().tolist() if query >= 0]
+        assert len(asked) == len(set(asked))
+        most = max([len(problem.inputs), small])
+        assert all(tile.queries.numel() * tile.keys.shape[1] <= most for tile in cut)
+
+
+def allowed_pairs(tile):
+    allowed = tile.allowed()
+    if allowed is None:
+        allowed = torch.ones(*tile.queries.shape, tile.keys.shape[1], dtype=torch.bool)
+    for number, query, key in allowed.nonzero().tolist():
+        if tile.queries[number, query] >= 0:
+            yield int(tile.queries[number, query]), int(tile.keys[number, key])
+
+
+def test_all_classes_of_an_order_at_once():
+    source = SparseIndexSet(torch.tensor([[0, 1], [2, 2], [1, 0], [0, 2], [3, 4]]), num_nodes=5)
+    for cls in classes(2, 2):
+        problem = Problem(source.plan(source), cls)
+        expected = [len(rows) for rows in problem.read(oracles.same_class)]
+        assert problem.plan.members(cls, "exact").tolist() == expected
+
+
+@pytest.mark.parametrize("coupling", ["relaxed", "exact"])
+def test_a_prepared_plan_has_all_that_its_classes_need(coupling, monkeypatch):
+    source = SparseIndexSet(torch.tensor([[0, 1], [1, 1], [2, 0]]), num_nodes=3)
+    plan = source.plan(source.project(1))
+    plan.prepare(classes(2, 1), coupling=coupling)
+
+    def late(*_):
+        raise AssertionError("worked out after prepare")
+
+    for name in ("_pointwise", "_groups", "_keys", "_reads", "_members"):
+        monkeypatch.setattr(type(plan), name, late)
+    for cls in classes(2, 1):
+        if cls.kind == "pointwise":
+            plan.pointwise(cls)
+        else:
+            plan.keys(cls), plan.queries(cls), plan.members(cls, coupling)
+    with pytest.raises(AssertionError, match="worked out after prepare"):
+        source.plan(source).members(classes(2, 2)[0], coupling)
+
+
+def test_a_plan_is_made_once_for_each_target():
+    source = SparseIndexSet(torch.tensor([[0, 1]]), num_nodes=2)
+    assert source.plan(source) is source.plan(source)
+    assert source.plan(source.project(1)) is source.plan(source.project(1))
+    assert source.plan(source) is not source.plan(source.project(1))
+    made = []
+    assert source.plan(source).once("key", lambda: made.append(1) or "built") == "built"
+    assert source.plan(source).once("key", lambda: made.append(1) or "again") == "built"
+    assert made == [1]
+
+
+class TestSpread:
+    def test_the_identity_copies_nothing(self):
+        values = torch.ones(3, 2)
+        assert Spread.build(torch.arange(3), 3)(values) is values
+
+    def test_missing_rows_are_zero(self):
+        assert Spread.build(torch.tensor([1, -1]), 2)(torch.tensor([[3.0], [4.0]])).tolist() == [[4.0], [0.0]]
+        assert Spread.build(torch.tensor([-1, -1]), 0)(torch.ones(0, 2, 3)).shape == (2, 2, 3)
+
+    def test_a_missing_row_stops_gradients_and_not_numbers_of_others(self):
+        values = torch.tensor([[torch.inf], [4.0]], requires_grad=True)
+        out = Spread.build(torch.tensor([-1, 1]), 2)(values)
+        out.sum().backward()
+        assert out.tolist() == [[0.0], [4.0]] and values.grad.tolist() == [[0.0], [1.0]]
+
+
+class TestRefusals:
+    def test_other_nodes(self):
+        source = SparseIndexSet(torch.tensor([[0, 1]]), num_nodes=2)
+        target = SparseIndexSet(torch.tensor([[0]]), num_nodes=3)
+        with pytest.raises(ValueError, match="expected 2 nodes and 1 graphs, got 3 and 1"):
+            source.plan(target)
+
+    def test_other_graphs(self):
+        nodes = {"num_nodes": 3, "num_graphs": 2}
+        source = SparseIndexSet(torch.tensor([[0, 1]]), node_graph=torch.tensor([0, 0, 1]), **nodes)
+        target = SparseIndexSet(torch.tensor([[1, 2]]), node_graph=torch.tensor([0, 1, 1]), **nodes)
+        with pytest.raises(ValueError, match=r"same graph.* node 1 is of graph 0 .* of graph 1"):
+            source.plan(target)
+        with pytest.raises(ValueError, match="same graph"):
+            source.plan(CompleteIndexSet(1, torch.tensor([1, 2])))
+        assert source.plan(DenseIndexSet(1, torch.tensor([[True, True], [False, True]])))
+
+    def test_other_devices(self):
+        source = SparseIndexSet(torch.tensor([[0, 1]]), num_nodes=2)
+        with pytest.raises(ValueError, match="same device: expected cpu, got meta"):
+            source.plan(source.to("meta"))
