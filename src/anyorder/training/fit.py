@@ -243,7 +243,7 @@ def _record(job: Job, module: TaskModule, keeper: Keeper) -> Record:
         reduced=run.reduced,
         overrides=job.overrides,
         config=to_data(run),
-        metrics=split_metrics(module.tested),
+        metrics=split_metrics({**module.tested, **run.task.from_history(module.history)}),
         history=module.history,
         wall_seconds=round(keeper.seconds, 3),
         parameters=sum(weight.numel() for weight in module.model.parameters()),

@@ -29,8 +29,8 @@ class TaskModule(pl.LightningModule):
 
     def configure_optimizers(self) -> Any:
         options = self.run.optimiser
-        kind = torch.optim.AdamW if options.name == "adamw" else torch.optim.Adam
-        optimiser = kind(self.model.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay)
+        kinds = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "rmsprop": torch.optim.RMSprop}
+        optimiser = kinds[options.name](self.model.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay)
         schedule = self.run.schedule
         scheduler = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: schedule.factor(step, self.steps_per_epoch))
         return {"optimizer": optimiser, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}

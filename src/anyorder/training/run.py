@@ -25,9 +25,9 @@ SCALES: tuple[Scale, ...] = ("quick", "full")
 @configurable
 @dataclass(frozen=True)
 class Optimiser:
-    """Adam or AdamW."""
+    """Adam, AdamW or RMSprop."""
 
-    name: Literal["adam", "adamw"] = "adam"
+    name: Literal["adam", "adamw", "rmsprop"] = "adam"
     learning_rate: float = 1e-3
     weight_decay: float = 0.0
     clip: float | None = None
@@ -120,6 +120,10 @@ class Task(ABC):
     @abstractmethod
     def metrics(self, collected: dict[str, Tensor]) -> dict[str, float]:
         """Metrics of a whole split. ``part/metric`` belongs to the part of the dataset with that name."""
+
+    def from_history(self, history: Sequence[dict[str, float]]) -> dict[str, float]:
+        """Metrics that are told from all evaluations; they stand beside those of the test set."""
+        return {}
 
     def predict(self, model: nn.Module, shapes: dict[str, Any], request: PredictRequest) -> str:
         """Answer a request for predictions and say what was written where."""
