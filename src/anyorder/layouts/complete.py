@@ -21,8 +21,11 @@ class CompleteIndexSet(IndexSet):
         super().__init__()
         if not isinstance(order, int) or order < 0:
             raise ValueError(f"order must be an integer of at least 0, got {order!r}")
-        if sizes.dtype != torch.int64 or sizes.ndim != 1:
-            raise TypeError(f"sizes must be int64 of shape (graphs,), got {sizes.dtype} of shape {tuple(sizes.shape)}")
+        if not isinstance(sizes, Tensor) or sizes.dtype != torch.int64 or sizes.ndim != 1:
+            got = f"{sizes.dtype} of shape {tuple(sizes.shape)}" if isinstance(sizes, Tensor) else type(sizes).__name__
+            raise TypeError(f"sizes must be int64 of shape (graphs,), got {got}")
+        if bool((sizes < 0).any()):
+            raise ValueError(f"sizes must be at least 0, got {sizes.tolist()}")
         self.order = order
         self.sizes = sizes
         self.num_graphs = len(sizes)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from anyorder.layouts.complete import DenseIndexSet
+from anyorder.layouts.complete import CompleteIndexSet, DenseIndexSet
 from anyorder.layouts.index_set import IndexSet
 from anyorder.layouts.sparse import SparseIndexSet
 from anyorder.layouts.transfer import Transferable
@@ -105,15 +105,30 @@ class Features(Transferable):
 
 def collate(items: Sequence[Features]) -> Features:
     """One batch from the features of several graphs: a disjoint union, or a wider grid where they are dense."""
-    if not items:
-        raise ValueError("cannot collate an empty list")
+    _check_alike(items)
     if all(isinstance(item.index, SparseIndexSet) for item in items):
         index: IndexSet = SparseIndexSet.collate([item.index for item in items])  # type: ignore[misc]
         return Features.of_rows(index, torch.cat([item.rows for item in items]))
+    rows = torch.cat([item.rows for item in items])
+    if all(type(item.index) is CompleteIndexSet for item in items):
+        sizes = [item.index.sizes for item in items]  # type: ignore[attr-defined]
+        return Features.of_rows(CompleteIndexSet(items[0].order, torch.cat(sizes)), rows)
     dense = [item.index for item in items if isinstance(item.index, DenseIndexSet)]
-    if len(dense) != len(items) or len({index.order for index in dense}) != 1:
-        raise ValueError(f"can only collate features of one layout and order, got {[item.index for item in items]}")
+    if len(dense) != len(items):
+        raise ValueError(f"can only collate features of one layout, got {[item.index for item in items]}")
     width = max(index.mask.shape[1] for index in dense)
     masks = [torch.nn.functional.pad(index.mask, (0, width - index.mask.shape[1])) for index in dense]
-    index = DenseIndexSet(dense[0].order, torch.cat(masks))
-    return Features.of_rows(index, torch.cat([item.rows for item in items]))
+    return Features.of_rows(DenseIndexSet(dense[0].order, torch.cat(masks)), rows)
+
+
+def _check_alike(items: Sequence[Features]) -> None:
+    if not items:
+        raise ValueError("cannot collate an empty list")
+    for item in items:
+        if not isinstance(item, Features):
+            raise TypeError(f"collate takes Features, got {type(item).__name__}")
+    for name in ("order", "channels", "dtype", "device"):
+        found = [getattr(item, name) for item in items]
+        other = next((place for place, value in enumerate(found) if value != found[0]), None)
+        if other is not None:
+            raise ValueError(f"can only collate features of one {name}: item 0 has {found[0]}, item {other} {found[other]}")

@@ -176,14 +176,17 @@ def _check_tuples(tuples: Tensor, num_nodes: int) -> None:
 
 
 def _check_graphs(node_graph: Tensor, num_nodes: int, num_graphs: int | None, device: torch.device) -> int:
-    if node_graph.dtype != torch.int64:
-        raise TypeError(f"node_graph must be int64, got {node_graph.dtype}")
+    if not isinstance(node_graph, Tensor) or node_graph.dtype != torch.int64:
+        got = node_graph.dtype if isinstance(node_graph, Tensor) else type(node_graph).__name__
+        raise TypeError(f"node_graph must be a tensor of int64, got {got}")
+    if num_graphs is not None and (not isinstance(num_graphs, int) or num_graphs < 0):
+        raise ValueError(f"num_graphs must be an integer of at least 0, got {num_graphs!r}")
     if tuple(node_graph.shape) != (num_nodes,):
         raise ValueError(f"node_graph must give a graph per node: expected ({num_nodes},), got {tuple(node_graph.shape)}")
     if node_graph.device != device:
         raise ValueError(f"node_graph must be on the device of tuples: expected {device}, got {node_graph.device}")
     low, high = (int(bound) for bound in node_graph.aminmax()) if num_nodes else (0, -1)
-    found = high + 1
-    if low < 0 or (num_graphs is not None and found > num_graphs):
-        raise ValueError(f"node_graph must lie in 0..{(num_graphs or found) - 1}, got values from {low} to {high}")
-    return found if num_graphs is None else num_graphs
+    graphs = high + 1 if num_graphs is None else num_graphs
+    if low < 0 or high >= graphs:
+        raise ValueError(f"node_graph must lie in 0..{graphs - 1} for {graphs} graphs, got values from {low} to {high}")
+    return graphs

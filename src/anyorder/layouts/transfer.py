@@ -17,11 +17,13 @@ class Transferable:
 
     def to(self: Self, *args: Any, **kwargs: Any) -> Self:
         """Move to a device. A floating dtype changes features only: indices stay integers."""
-        device, dtype, _, _ = torch._C._nn._parse_to(*args, **kwargs)
-        blocking = {"non_blocking": kwargs.get("non_blocking", False)}
+        device, dtype, non_blocking, _ = torch._C._nn._parse_to(*args, **kwargs)
+        if dtype is not None and not dtype.is_floating_point:
+            raise TypeError(f"features must stay floating, got {dtype}")
 
         def move(tensor: Tensor) -> Tensor:
-            return tensor.to(device=device, dtype=dtype if tensor.is_floating_point() else None, **blocking)
+            kind = dtype if tensor.is_floating_point() else None
+            return tensor.to(device=device, dtype=kind, non_blocking=non_blocking)
 
         return self.map_tensors(move)
 
