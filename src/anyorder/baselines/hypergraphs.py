@@ -9,6 +9,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from anyorder.data.hypergraphs import Hypergraph, TensorRecord
 from anyorder.extras import require
@@ -28,6 +29,14 @@ class Incidences(TensorRecord):
     edges: Tensor
     edge_scale: Tensor
     node_scale: Tensor
+    nonzero: Tensor
+    """Flat positions of the features that are not zero: those of texts are few, and only they need dropout."""
+
+    def dropped(self, share: float) -> Tensor:
+        """The features after dropout of training."""
+        flat = self.features.reshape(-1)
+        kept = functional.dropout(flat[self.nonzero], share)
+        return flat.index_copy(0, self.nonzero, kept).reshape(self.features.shape)
 
     def to_edges(self, rows: Tensor) -> Tensor:
         """H^T x: the sum over the nodes of each edge."""
@@ -48,12 +57,14 @@ def with_loops(graph: Hypergraph) -> Incidences:
     loops = looped.nonzero().flatten()
     edges = graph.num_edges + torch.arange(len(loops), device=loops.device)
     sizes = torch.cat([graph.sizes, torch.ones_like(loops)])
+    features = node_features(graph)
     return Incidences(
-        node_features(graph),
+        features,
         torch.cat([graph.members, loops]),
         torch.cat([graph.edge_of, edges]),
         1.0 / sizes.to(torch.float32),
         torch.ones(graph.num_nodes, device=loops.device),
+        features.reshape(-1).nonzero().flatten(),
     )
 
 
@@ -73,7 +84,8 @@ def clique_expansion(graph: Hypergraph, pairs: Pairs = "count") -> Incidences:
     own = scale.new_zeros(graph.num_nodes).index_add(0, graph.members, scale[graph.edge_of])
     degree = own.new_zeros(graph.num_nodes).index_add(0, graph.members, (scale * others)[graph.edge_of])
     # the loop of GCN, 1, less the diagonal of H c H^T, which is not in A
-    return Incidences(features, graph.members, graph.edge_of, scale, torch.stack([(degree + 1).rsqrt(), 1 - own], 1))
+    nodes = torch.stack([(degree + 1).rsqrt(), 1 - own], 1)
+    return Incidences(features, graph.members, graph.edge_of, scale, nodes, features.reshape(-1).nonzero().flatten())
 
 
 def node_features(graph: Hypergraph) -> Tensor:
@@ -122,8 +134,10 @@ class HypergraphConvolution(nn.Module):
         self.heads = heads
         attention = {"use_attention": True, "heads": heads, "concat": concat, "dropout": dropout} if heads else {}
         self.convolution = pyg.HypergraphConv(channels_in, channels_out, **attention)
+        self.linear, self.convolution.lin = self.convolution.lin, nn.Identity()  # project first: means of narrow rows
 
     def forward(self, rows: Tensor, graph: Incidences) -> Tensor:
+        rows = self.linear(rows)
         means = graph.edge_scale[:, None] * graph.to_edges(rows) if self.heads else None
         index = torch.stack([graph.nodes, graph.edges])
         return self.convolution(rows, index, hyperedge_attr=means, num_edges=len(graph.edge_scale))
@@ -138,9 +152,11 @@ class HypergraphNetwork(nn.Module):
         self.dropout, self.activation = nn.Dropout(dropout), nn.ReLU()
 
     def forward(self, graph: Incidences) -> Tensor:
-        rows = graph.features
-        for number, layer in enumerate(self.layers):
-            rows = layer(self.dropout(self.activation(rows) if number else rows), graph)
+        first, *others = self.layers
+        drop = self.training and self.dropout.p > 0
+        rows = first(graph.dropped(self.dropout.p) if drop else graph.features, graph)
+        for layer in others:
+            rows = layer(self.dropout(self.activation(rows)), graph)
         return rows
 
 

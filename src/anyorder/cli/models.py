@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from anyorder.cli import hypergraphs
+
 
 def add_commands(commands: Any) -> None:
     predict = commands.add_parser(
@@ -22,6 +24,7 @@ def add_commands(commands: Any) -> None:
 
 def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
     """Each task adds its kind of training, and what ``predict`` takes besides, here."""
+    hypergraphs.add_train(kinds, predict)
 
 
 def _predict(args: argparse.Namespace) -> int:

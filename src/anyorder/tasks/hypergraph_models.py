@@ -97,3 +97,14 @@ def _widths(model: HypergraphMLP | CliqueGCN | HypergraphConvNet, shapes: dict[s
         raise ValueError(f"a model needs at least one layer, got {model.layers}")
     channels = {"channels_in": shapes["channels_in"], "channels": model.channels, "channels_out": shapes["channels_out"]}
     return {**channels, "num_layers": model.layers, "dropout": model.dropout}
+
+
+# The rows of the table, and the models of `anyorder train hypergraph`; one more model is one more entry.
+MODELS: dict[str, HypergraphModel] = {
+    "MLP": HypergraphMLP(),
+    "GCN (clique)": CliqueGCN(),
+    "HypergraphConv": HypergraphConvNet(),
+    "HypergraphConv (attention)": HypergraphConvNet(heads=8),
+}
+DEFAULT = "HypergraphConv"
+"""The model of a user who names none."""

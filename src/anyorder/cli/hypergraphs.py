@@ -1,0 +1,75 @@
+"""``anyorder train hypergraph``: classes of the nodes of a user's own hypergraph."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from anyorder.cli.experiments import _add_machine, machine
+
+_TEXT = "classify the nodes of a hypergraph"
+_FORMS = """The hypergraph is a list of hyperedges (one a line, the names of its nodes separated by tabs, commas or
+blanks) with a CSV file of labels (columns node, label) and perhaps one of features (node, then numbers), or one HIF file
+(JSON), whose node attributes are the features and the label. Nodes without a label are not trained on; `anyorder predict`
+names their class."""
+
+
+def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
+    """The command and its options."""
+    parser = kinds.add_parser("hypergraph", help=_TEXT, description=f"{_TEXT.capitalize()}. {_FORMS}")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--edges", type=Path, metavar="FILE", help="hyperedges, one a line")
+    source.add_argument("--hif", type=Path, metavar="FILE", help="hypergraph in the interchange format (.json, .json.gz)")
+    parser.add_argument("--features", type=Path, metavar="FILE", help="CSV of node features (default: degree, edge sizes)")
+    parser.add_argument("--labels", type=Path, metavar="FILE", help="CSV of node labels, for --edges")
+    parser.add_argument("--label", default="label", metavar="NAME", help="node attribute with the class, for --hif")
+    parser.add_argument("--model", metavar="NAME", help="a row of `anyorder list hypergraphs`, such as 'GCN (clique)'")
+    parser.add_argument("--epochs", type=int, default=300, metavar="N", help="at most (default: 300)")
+    parser.add_argument("--seed", type=int, default=0, help="of the split and of the training (default: 0)")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change any setting of the run")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the trained model")
+    _add_machine(parser)
+    parser.set_defaults(run=_train)
+    if "--features" not in predict._option_string_actions:
+        predict.add_argument("--features", type=Path, metavar="FILE", help="hypergraphs: CSV of node features")
+
+
+def _train(args: argparse.Namespace) -> int:
+    from anyorder.tasks.hypergraph_models import DEFAULT, MODELS
+    from anyorder.training.config import nearest, override
+    from anyorder.training.fit import Job, carry_out
+    from anyorder.training.records import RECORD
+    from anyorder.training.run import Optimiser, Run, Schedule
+    from anyorder.training.session import summary
+
+    if (args.out / RECORD).exists():
+        raise ValueError(f"{args.out} holds a trained model already: use another folder")
+    row = args.model or DEFAULT
+    if row not in MODELS:
+        raise ValueError(f"unknown model {row!r}{nearest(row, MODELS)}")
+    schedule = Schedule(epochs=args.epochs, patience=max(1, args.epochs // 3))
+    optimiser = Optimiser(learning_rate=1e-2, weight_decay=5e-4)
+    run = Run(_task(args), MODELS[row], optimiser, schedule, batch_size=1, seed=args.seed)
+    for setting in args.set:
+        run = override(run, setting)
+    source = args.hif or args.edges
+    job = Job("own/hypergraph", "own", source.name, row, run, tuple(args.set))
+    print(summary(carry_out(job, args.out, machine(args))))
+    print(f"in {args.out}; `anyorder predict {args.out}` writes a class for every node")
+    return 0
+
+
+def _task(args: argparse.Namespace) -> Any:
+    from anyorder.tasks.hypergraphs import OwnNodes
+
+    if args.hif is not None:
+        if args.features or args.labels:
+            raise ValueError("a HIF file has its features and labels inside: --features and --labels belong to --edges")
+        return OwnNodes(hif=str(args.hif.absolute()), label=args.label, normalise="columns")
+    if args.labels is None:
+        raise ValueError("--labels is needed with --edges: a CSV file with the columns node, label")
+    features = "" if args.features is None else str(args.features.absolute())
+    return OwnNodes(
+        edges=str(args.edges.absolute()), features=features, labels=str(args.labels.absolute()), normalise="columns"
+    )
