@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from anyorder.cli import hypergraphs
+from anyorder.cli import hypergraphs, molecules
 
 
 def add_commands(commands: Any) -> None:
@@ -20,11 +20,13 @@ def add_commands(commands: Any) -> None:
     text = "train a model on your own data"
     train = commands.add_parser("train", help=text, description=f"{text.capitalize()}.")
     add_train(train.add_subparsers(dest="kind", metavar="KIND", required=True), predict)
+    molecules.add_explain(commands)
 
 
 def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
     """Each task adds its kind of training, and what ``predict`` takes besides, here."""
     hypergraphs.add_train(kinds, predict)
+    molecules.add_train(kinds, predict)
 
 
 def _predict(args: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import torch
 
-from anyorder.algebra import Pool, classes, expansion
+from anyorder.algebra import Pool, classes, expansion, pools, set_partitions
 from anyorder.data.molecule_batch import CollateMolecules, MoleculeBatch
 from anyorder.data.molecule_store import Molecule
 from anyorder.layouts import CompleteIndexSet, IndexSet, Plan, SparseIndexSet, cut_tiles
@@ -56,9 +56,23 @@ def prepare(index: IndexSet, layer: Layer) -> None:
         return
     if layer == "softmax":
         _prepare_softmax(inner)
+    elif layer == "relaxed":
+        _prepare_relaxed(inner)
     else:
         inner.prepare(classes(index.order, index.order), coupling=layer)
     _prepare_softmax(last)  # attention to order 0 is softmax always
+
+
+def _prepare_relaxed(plan: Plan) -> None:
+    every = classes(plan.source.order, plan.target.order)
+    for cls in every:
+        if cls.kind == "pointwise":
+            plan.pointwise(cls)
+    for pattern in set_partitions(plan.target.order):  # classes into a pattern that share their keys are one call
+        pooled = [cls for cls in every if cls.kind != "pointwise" and cls.target == pattern]
+        for shared in pools(pooled).values():
+            plan.keys(shared[0])
+            plan.asked(shared)
 
 
 def _prepare_softmax(plan: Plan) -> None:

@@ -1,0 +1,148 @@
+"""``anyorder train molecules`` and ``anyorder explain``: properties of molecules from SMILES."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from anyorder.cli.experiments import RUNS, _add_machine, machine
+
+MODELS = ("ours", "transformer", "mlp_pi", "gin", "gcn", "gin-vn", "gcn-vn", "fingerprint")
+EXAMPLE = """examples:
+  anyorder train molecules --data my.csv --smiles smiles --target gap
+  anyorder train molecules --data tox.csv --target NR-AR SR-p53 --goal classification --keep-missing
+  anyorder predict runs/molecules/my-ours --input new.csv
+"""
+
+
+def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
+    """``anyorder train molecules``, and what ``predict`` takes for its models."""
+    predict.add_argument("--smiles", metavar="COLUMN", help="molecules: column of the SMILES (default: as in training)")
+    text = "train on a table of SMILES: numbers (regression) or classes to predict"
+    parser: argparse.ArgumentParser = kinds.add_parser(
+        "molecules",
+        help=text,
+        description=f"{text.capitalize()}.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=_train)
+    parser.add_argument("--data", type=Path, required=True, metavar="CSV", help="table with a header, plain or gzip")
+    parser.add_argument("--smiles", default="smiles", metavar="COLUMN", help="column of the SMILES (default: smiles)")
+    parser.add_argument("--target", nargs="+", required=True, metavar="COLUMN", help="columns to predict")
+    parser.add_argument("--goal", choices=("regression", "classification"), default="regression")
+    parser.add_argument("--keep-missing", action="store_true", help="train on rows with empty targets; those do not count")
+    parser.add_argument("--max-atoms", type=int, metavar="N", help="leave out and report larger molecules")
+    parser.add_argument("--valid", type=float, default=0.1, metavar="SHARE", help="of rows for validation (default: 0.1)")
+    parser.add_argument("--test", type=float, default=0.1, metavar="SHARE", help="of rows for the test (default: 0.1)")
+    parser.add_argument("--model", choices=MODELS, default="ours")
+    parser.add_argument("--channels", type=int, default=64, metavar="N", help="width of the model (default: 64)")
+    parser.add_argument("--layers", type=int, default=4, metavar="N", help="layers of the model (default: 4)")
+    parser.add_argument("--dropout", type=float, default=0.1, metavar="SHARE", help="default: 0.1")
+    parser.add_argument("--epochs", type=int, default=60, metavar="N", help="passes over the training part (default: 60)")
+    parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="molecules in a step (default: 32)")
+    parser.add_argument("--learning-rate", type=float, default=1e-3, metavar="RATE", help="default: 1e-3")
+    parser.add_argument("--patience", type=int, metavar="N", help="stop after N epochs without gain on validation")
+    parser.add_argument("--seed", type=int, default=0, help="of initialisation and training (default: 0)")
+    parser.add_argument("--out", type=Path, metavar="DIR", help=f"folder of the model (default: {RUNS}/molecules/DATA-MODEL)")
+    _add_machine(parser)
+
+
+def add_explain(commands: Any) -> None:
+    """``anyorder explain``: where a trained model looks."""
+    text = "draw a molecule with the attention of a trained model"
+    parser: argparse.ArgumentParser = commands.add_parser("explain", help=text, description=f"{text.capitalize()}.")
+    parser.set_defaults(run=_explain)
+    parser.add_argument("folder", type=Path, help="folder of a run or of `anyorder train molecules`")
+    parser.add_argument("--smiles", required=True, help="the molecule")
+    parser.add_argument("--class", dest="cls", metavar="NAME", help="as in `anyorder classes 2 2`, such as '(j,j) -> (i,i)'; all")
+    parser.add_argument("--layer", type=int, metavar="N", help="counted from 1 (default: the last, which pools)")
+    parser.add_argument("--atom", type=int, metavar="N", help="what this atom attends to, counted from 0 (default: the mean)")
+    parser.add_argument("--output", type=Path, default=Path("attention.svg"), metavar="FILE", help=".svg or .png")
+
+
+def model_config(args: argparse.Namespace) -> Any:
+    """The model that the arguments describe."""
+    from anyorder.tasks import molecule_models as models
+
+    size = {"layers": args.layers, "channels": args.channels, "dropout": args.dropout}
+    if args.model == "ours":
+        heads = max(1, args.channels // 16)
+        return models.MoleculeEncoder(**size, heads=heads, head_channels=8, pool_heads=heads, pool_head_channels=16)
+    if args.model == "transformer":
+        return models.MoleculeTransformer(**size, heads=max(1, args.channels // 16), head_channels=16)
+    if args.model == "mlp_pi":
+        return models.MoleculeMLP(**size)
+    if args.model == "fingerprint":
+        return models.MoleculeFingerprint(**size)
+    kind = args.model.removesuffix("-vn")
+    return models.MoleculeMessagePassing(**size, convolution=kind, virtual_node=args.model.endswith("-vn"))
+
+
+def _train(args: argparse.Namespace) -> int:
+    from anyorder.tasks.molecules import OwnMolecules
+    from anyorder.training.fit import Job, carry_out
+    from anyorder.training.run import Optimiser, Run, Schedule, slug
+    from anyorder.training.session import summary
+
+    task = OwnMolecules(
+        data=str(args.data.resolve()),
+        smiles=args.smiles,
+        targets=tuple(args.target),
+        goal=args.goal,
+        keep_missing=args.keep_missing,
+        max_atoms=args.max_atoms,
+        valid=args.valid,
+        test=args.test,
+    )
+    _report(task, args)
+    stem = args.data.name.removesuffix(".gz").removesuffix(".csv")
+    name = f"{slug(stem)}-{args.model}"
+    folder = args.out or RUNS / "molecules" / (name if args.seed == 0 else f"{name}-seed-{args.seed}")
+    run = Run(
+        task,
+        model_config(args),
+        Optimiser("adamw", args.learning_rate, weight_decay=0.01, clip=5.0),
+        Schedule(epochs=args.epochs, warmup_epochs=min(2.0, args.epochs / 10), decay="linear", patience=args.patience),
+        batch_size=args.batch_size,
+        eval_batch_size=256,
+        seed=args.seed,
+    )
+    job = Job(recipe=f"own/{name}", table="own", dataset=stem, row=args.model, run=run)
+    print(summary(carry_out(job, folder, machine(args))))
+    print(f"in {folder}; `anyorder predict {folder} --input FILE` applies it")
+    return 0
+
+
+def _report(task: Any, args: argparse.Namespace) -> None:
+    """Make the store of the table first, and say what is in it."""
+    opened = task.open(args.data_dir, progress=not args.quiet)
+    parts = ", ".join(f"{len(opened.split[part])} for {name}" for part, name in _PARTS.items())
+    print(f"{len(opened.store)} molecules in {args.data}: {parts}")
+    bad = opened.store.manifest.unreadable
+    if bad:
+        print(f"{len(bad)} rows give no molecule and are left out:")
+        for each in bad[:10]:
+            print(f"  row {each.row}: {each.smiles!r}: {each.reason}")
+        if len(bad) > 10:
+            print(f"  and {len(bad) - 10} more, in {opened.store.path / 'manifest.json'}")
+
+
+_PARTS = {"train": "training", "valid": "validation", "test": "the test"}
+
+
+def _explain(args: argparse.Namespace) -> int:
+    from anyorder.tasks.molecule_attention import draw, explain
+    from anyorder.tasks.molecule_models import MoleculeModel
+    from anyorder.training.checkpoints import load_model
+
+    run, model = load_model(args.folder)
+    if not isinstance(run.model, MoleculeModel):
+        raise ValueError(f"explain draws molecules; {args.folder} holds a model of {type(run.task).__name__}")
+    found = explain(model, run.model.inputs, args.smiles, layer=args.layer, cls=args.cls, atom=args.atom)
+    print(f"attention received, {found.title}")
+    for line in found.lines():
+        print(line)
+    print(f"drawn in {draw(found, args.output)}")
+    return 0

@@ -1,0 +1,70 @@
+"""The attention coefficients of one equivalence class, written out: for looking at small inputs."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from anyorder.algebra import EquivalenceClass, SetPartition
+from anyorder.layers import EquivariantAttention, Softmax
+from anyorder.layers.kernels import FeatureMap
+from anyorder.layers.linear_time import stabilise
+from anyorder.layers.projection import pointwise_into, project
+from anyorder.layouts import Entries, Features, IndexSet, Plan
+
+MOST_PAIRS = 1 << 26
+
+
+def attention_map(
+    attention: EquivariantAttention, x: Features, cls: EquivalenceClass, target: IndexSet | None = None
+) -> Tensor:
+    r"""(head, query, key): how much of each input entry of a class its output entries receive.
+
+    .. math:: \alpha_{ij} = \exp(q_j \cdot k_i / \sqrt d) / Z_j \quad\text{or}\quad \phi(q_j) \cdot \phi(k_i) / Z_j
+
+    Queries and keys are the entries of the target and of the source pattern of the class, in their order. Rows of queries
+    without keys are zero.
+    """
+    if cls.kind == "pointwise":
+        raise ValueError(f"the class {cls.name} is pointwise: it reads one entry and has no attention to show")
+    target = x.target(attention.order_out, target)
+    plan = x.index.plan(target)
+    queries, keys = target.entries(cls.target), x.index.entries(cls.source)
+    if len(queries) * len(keys) > MOST_PAIRS:
+        raise ValueError(f"{len(queries)} x {len(keys)} coefficients are too many to write out, at most {MOST_PAIRS}")
+    weights = attention.weights_of(cls)
+    query = _lightweight(plan, cls.target, x, weights["query"], weights["query_bias"])
+    key = _lightweight(x.index.plan(x.index), cls.source, x, weights["key"], weights["key_bias"])
+    related = _related(cls, queries, keys, exact=attention.coupling == "exact")
+    if isinstance(attention.kernel, Softmax):
+        scores = torch.einsum("qhc,khc->hqk", query, key) / query.shape[-1] ** 0.5
+        return scores.masked_fill(~related, -torch.inf).softmax(-1).nan_to_num(0.0)
+    features = FeatureMap.of(attention.kernel, attention.directions)
+    query, key, features = stabilise(plan, cls, query.unsqueeze(1), key.unsqueeze(1), features, attention.normalize)
+    scores = torch.einsum("qhm,khm->hqk", features(query)[:, 0], features(key)[:, 0]) * related
+    if not attention.normalize:
+        return scores
+    return scores / scores.sum(-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).tiny)
+
+
+def _lightweight(plan: Plan, pattern: SetPartition, x: Features, weight: Tensor, bias: Tensor) -> Tensor:
+    """(entry, head, channel): queries or keys at the entries of a pattern."""
+    classes = pointwise_into(x.order, pattern)
+    rows = project(plan, pattern, x.rows, classes, weight.flatten(2), bias.flatten())
+    return rows.unflatten(1, bias.shape)
+
+
+def _related(cls: EquivalenceClass, queries: Entries, keys: Entries, *, exact: bool) -> Tensor:
+    """(query, key): which pairs a class joins; without ``exact`` its equalities alone count."""
+    related = queries.graph[:, None] == keys.graph[None, :]
+    equal = {
+        (a, b): keys.tuples[None, :, a] == queries.tuples[:, None, b]
+        for a in range(keys.tuples.shape[1])
+        for b in range(queries.tuples.shape[1])
+    }
+    for blocks, same in equal.items():
+        if blocks in cls.matching:
+            related = related & same
+        elif exact:
+            related = related & ~same
+    return related
