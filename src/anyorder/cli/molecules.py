@@ -19,11 +19,11 @@ EXAMPLE = """examples:
 def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
     """``anyorder train molecules``, and what ``predict`` takes for its models."""
     predict.add_argument("--smiles", metavar="COLUMN", help="molecules: column of the SMILES (default: as in training)")
-    text = "train on a table of SMILES: numbers (regression) or classes to predict"
+    text = "predict numbers or classes from SMILES, after a table of your own"
     parser: argparse.ArgumentParser = kinds.add_parser(
         "molecules",
         help=text,
-        description=f"{text.capitalize()}.",
+        description=f"{text[0].upper()}{text[1:]}.",
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -45,7 +45,8 @@ def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
     parser.add_argument("--learning-rate", type=float, default=1e-3, metavar="RATE", help="default: 1e-3")
     parser.add_argument("--patience", type=int, metavar="N", help="stop after N epochs without gain on validation")
     parser.add_argument("--seed", type=int, default=0, help="of initialisation and training (default: 0)")
-    parser.add_argument("--out", type=Path, metavar="DIR", help=f"folder of the model (default: {RUNS}/molecules/DATA-MODEL)")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change any setting of the run")
+    parser.add_argument("--out", type=Path, metavar="DIR", help=f"of the model (default: {RUNS}/molecules/DATA-MODEL)")
     _add_machine(parser)
 
 
@@ -56,9 +57,9 @@ def add_explain(commands: Any) -> None:
     parser.set_defaults(run=_explain)
     parser.add_argument("folder", type=Path, help="folder of a run or of `anyorder train molecules`")
     parser.add_argument("--smiles", required=True, help="the molecule")
-    parser.add_argument("--class", dest="cls", metavar="NAME", help="as in `anyorder classes 2 2`, such as '(j,j) -> (i,i)'; all")
+    parser.add_argument("--class", dest="cls", metavar="NAME", help="as `anyorder classes 2 2` prints it, '(j,j) -> (i,i)'; all")
     parser.add_argument("--layer", type=int, metavar="N", help="counted from 1 (default: the last, which pools)")
-    parser.add_argument("--atom", type=int, metavar="N", help="what this atom attends to, counted from 0 (default: the mean)")
+    parser.add_argument("--atom", type=int, metavar="N", help="what this atom attends to, from 0 (default: the mean)")
     parser.add_argument("--output", type=Path, default=Path("attention.svg"), metavar="FILE", help=".svg or .png")
 
 
@@ -82,10 +83,17 @@ def model_config(args: argparse.Namespace) -> Any:
 
 def _train(args: argparse.Namespace) -> int:
     from anyorder.tasks.molecules import OwnMolecules
+    from anyorder.training.config import override
     from anyorder.training.fit import Job, carry_out
+    from anyorder.training.records import RECORD
     from anyorder.training.run import Optimiser, Run, Schedule, slug
     from anyorder.training.session import summary
 
+    stem = args.data.name.removesuffix(".gz").removesuffix(".csv")
+    name = f"{slug(stem)}-{args.model}"
+    folder = args.out or RUNS / "molecules" / (name if args.seed == 0 else f"{name}-seed-{args.seed}")
+    if (folder / RECORD).exists():
+        raise ValueError(f"{folder} holds a trained model already: use another folder with --out")
     task = OwnMolecules(
         data=str(args.data.resolve()),
         smiles=args.smiles,
@@ -97,9 +105,6 @@ def _train(args: argparse.Namespace) -> int:
         test=args.test,
     )
     _report(task, args)
-    stem = args.data.name.removesuffix(".gz").removesuffix(".csv")
-    name = f"{slug(stem)}-{args.model}"
-    folder = args.out or RUNS / "molecules" / (name if args.seed == 0 else f"{name}-seed-{args.seed}")
     run = Run(
         task,
         model_config(args),
@@ -109,7 +114,9 @@ def _train(args: argparse.Namespace) -> int:
         eval_batch_size=256,
         seed=args.seed,
     )
-    job = Job(recipe=f"own/{name}", table="own", dataset=stem, row=args.model, run=run)
+    for setting in args.set:
+        run = override(run, setting)
+    job = Job(f"own/{name}", "own", stem, args.model, run, tuple(args.set))
     print(summary(carry_out(job, folder, machine(args))))
     print(f"in {folder}; `anyorder predict {folder} --input FILE` applies it")
     return 0
