@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from anyorder.cli import hypergraphs, molecules
+from anyorder.cli import hyperedges, hypergraphs, molecules
 
 
 def add_commands(commands: Any) -> None:
@@ -27,6 +27,7 @@ def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
     """Each task adds its kind of training, and what ``predict`` takes besides, here."""
     hypergraphs.add_train(kinds, predict)
     molecules.add_train(kinds, predict)
+    hyperedges.add_train(kinds, predict)
 
 
 def _predict(args: argparse.Namespace) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -49,13 +50,27 @@ class TupleNetwork(nn.Module):
 
     def score(self, embedded: Tensor, tuples: Tensor) -> Tensor:
         """Logits (n,) of tuples from the features of all nodes (node, channel)."""
-        sizes = torch.tensor([len(embedded)], device=embedded.device)
-        nodes = CompleteIndexSet(1, sizes)
-        x = Features.of_rows(nodes, embedded)
+        return self._read(self._encode(embedded), tuples)
+
+    def scorer(self) -> Callable[[Tensor], Tensor]:
+        """What gives logits to tuples, with all nodes encoded once and for all."""
+        rows = self._encode(self.embed()).rows
+        return lambda tuples: self._read(Features.of_rows(_one_set(rows), rows), tuples)
+
+    def _encode(self, embedded: Tensor) -> Features:
+        x = Features.of_rows(_one_set(embedded), embedded)
         for layer in self.layers:
             x = layer(x)
-        target = SparseIndexSet._trusted(tuples, nodes.num_nodes, nodes.node_graph, 1)
+        return x
+
+    def _read(self, x: Features, tuples: Tensor) -> Tensor:
+        target = SparseIndexSet._trusted(tuples, x.num_nodes, x.index.node_graph, 1)
         return self.head(self.last(x, target).rows).squeeze(-1)
+
+
+def _one_set(rows: Tensor) -> CompleteIndexSet:
+    """All nodes as one set. It keeps its plans to the tuples that are asked for, so each batch has its own."""
+    return CompleteIndexSet(1, torch.tensor([len(rows)], device=rows.device))
 
 
 class Activated(nn.Module):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from anyorder.data.hyperedges import Part, TypedHyperedges, read_hyperedges
 from anyorder.data.tables import read_table
 from anyorder.data.vocabulary import Vocabulary
 from anyorder.extras import require
-from anyorder.tasks.hyperedge_answers import answer
+from anyorder.tasks.hyperedge_answers import Form, answer
 from anyorder.tasks.hyperedge_data import Known, NumberedBatches, Positives, TupleBatch, TupleSet
 from anyorder.training.config import configurable
 from anyorder.training.run import ModelConfig, PredictRequest, Selection, Splits, Task
@@ -129,7 +130,11 @@ class Hyperedges(Task):
         return found | mean
 
     def predict(self, model: nn.Module, shapes: dict[str, Any], request: PredictRequest) -> str:
-        return answer(model, shapes, request)
+        return answer(model, shapes, request, self._form)
+
+    @property
+    def _form(self) -> Form:
+        return Form()
 
 
 def _as_it_is(batch: Any) -> Any:
@@ -171,5 +176,9 @@ class TableHyperedges(Hyperedges):
 
     def read(self, *, seed: int, data_dir: Path | None) -> tuple[TypedHyperedges, Vocabulary | None]:
         options = {"weight": self.weight, "header": self.header, "delimiter": self.delimiter}
-        table = read_table(self.path, self.columns, progress=True, **options)  # type: ignore[arg-type]
+        table = read_table(self.path, self.columns, progress=sys.stdout.isatty(), **options)  # type: ignore[arg-type]
         return table.split(self.test, seed=seed), table.vocabulary
+
+    @property
+    def _form(self) -> Form:
+        return Form(self.header, self.delimiter)

@@ -1,0 +1,112 @@
+"""``anyorder train hyperedges``: which entities belong together, after a table of tuples of your own."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from anyorder.cli.experiments import RUNS, _add_machine, machine
+
+MODELS = ("ours", "ours-softmax", "s2g-plus", "hyper-sagnn", "hyper-sagnn-walks", "dhne", "node2vec-mean", "node2vec-min")
+EXAMPLE = """examples:
+  anyorder train hyperedges --data triples.csv --columns user,item,tag
+  anyorder train hyperedges --data orders.tsv --delimiter tab --columns customer,product --weight quantity
+  anyorder predict runs/hyperedges/triples-ours --candidates candidates.csv
+  anyorder predict runs/hyperedges/triples-ours --complete "user42,?,?" --top 10
+"""
+
+
+def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
+    """``anyorder train hyperedges``, and what ``predict`` takes for its models."""
+    predict.add_argument("--candidates", type=Path, metavar="CSV", help="hyperedges: tuples to score")
+    predict.add_argument("--complete", metavar="TUPLE", help='hyperedges: a tuple with gaps, "user42,?,?"; ranks what fits')
+    predict.add_argument("--top", type=int, metavar="N", help="hyperedges: how many completions (default: 10)")
+    text = "predict which entities belong together, after a table of tuples of your own"
+    parser: argparse.ArgumentParser = kinds.add_parser(
+        "hyperedges",
+        help=text,
+        description=f"{text[0].upper()}{text[1:]}: names or numbers, one column per kind of entity.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=_train)
+    parser.add_argument("--data", type=Path, required=True, metavar="CSV", help="table in UTF-8; repeated rows count more")
+    parser.add_argument("--columns", required=True, metavar="A,B,...", help="the columns of a tuple, two or more")
+    parser.add_argument("--weight", metavar="COLUMN", help="how much a row counts (default: every row the same)")
+    parser.add_argument("--no-header", action="store_true", help="the file has no first line of names: columns as they come")
+    parser.add_argument("--delimiter", default=",", metavar="CHAR", help="between fields; 'tab' for tabulators (default: ,)")
+    parser.add_argument("--valid", type=float, default=0.1, metavar="SHARE", help="of training for validation (default: 0.1)")
+    parser.add_argument("--test", type=float, default=0.1, metavar="SHARE", help="of distinct tuples to test (default: 0.1)")
+    parser.add_argument("--negatives", type=int, default=5, metavar="N", help="drawn for each tuple (default: 5)")
+    parser.add_argument("--model", choices=MODELS, default="ours")
+    parser.add_argument("--epochs", type=int, default=100, metavar="N", help="at most (default: 100)")
+    parser.add_argument("--batch-size", type=int, default=256, metavar="N", help="tuples in a step (default: 256)")
+    parser.add_argument("--learning-rate", type=float, default=1e-3, metavar="RATE", help="default: 1e-3")
+    parser.add_argument("--patience", type=int, default=20, metavar="N", help="epochs without gain on validation (default: 20)")
+    parser.add_argument("--seed", type=int, default=0, help="of the split, initialisation and training (default: 0)")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change any setting of the run")
+    parser.add_argument("--out", type=Path, metavar="DIR", help=f"of the model (default: {RUNS}/hyperedges/DATA-MODEL)")
+    _add_machine(parser)
+
+
+def _train(args: argparse.Namespace) -> int:
+    from anyorder.training.config import override
+    from anyorder.training.fit import Job, carry_out
+    from anyorder.training.records import RECORD
+    from anyorder.training.run import Optimiser, Run, Schedule, slug
+    from anyorder.training.session import summary
+
+    name = f"{slug(args.data.stem)}-{args.model}"
+    folder = args.out or RUNS / "hyperedges" / (name if args.seed == 0 else f"{name}-seed-{args.seed}")
+    if (folder / RECORD).exists():
+        raise ValueError(f"{folder} holds a trained model already: use another folder with --out")
+    run = Run(
+        _task(args),
+        model_config(args.model),
+        Optimiser("rmsprop" if args.model == "hyper-sagnn-walks" else "adam", args.learning_rate),
+        Schedule(epochs=args.epochs, patience=args.patience),
+        batch_size=args.batch_size,
+        eval_batch_size=4096,
+        seed=args.seed,
+    )
+    for setting in args.set:
+        run = override(run, setting)
+    job = Job("own/hyperedges", "own", args.data.name, args.model, run, tuple(args.set))
+    print(summary(carry_out(job, folder, machine(args))))
+    print(f"in {folder}; `anyorder predict {folder} --candidates FILE` scores tuples, --complete ranks what fits a part of one")
+    return 0
+
+
+def _task(args: argparse.Namespace) -> Any:
+    from anyorder.tasks.hyperedges import TableHyperedges
+
+    columns = tuple(name.strip() for name in args.columns.split(","))
+    return TableHyperedges(
+        path=str(args.data.resolve()),
+        columns=columns,
+        weight=args.weight,
+        header=not args.no_header,
+        delimiter="\t" if args.delimiter == "tab" else args.delimiter,
+        validation=args.valid,
+        test=args.test,
+        negatives=args.negatives,
+        positive_weight=float(args.negatives),  # as much weight on what is there as on what is not
+    )
+
+
+def model_config(name: str) -> Any:
+    """The model of a name."""
+    from anyorder.layers import Softmax
+    from anyorder.tasks import hyperedge_models as models
+
+    return {
+        "ours": models.TupleEncoder(),
+        "ours-softmax": models.TupleEncoder(kernel=Softmax()),
+        "s2g-plus": models.TupleMLP(),
+        "hyper-sagnn": models.TupleSAGNN(),
+        "hyper-sagnn-walks": models.TupleSAGNN(features="walks"),
+        "dhne": models.TupleDHNE(),
+        "node2vec-mean": models.TupleSimilarity("mean"),
+        "node2vec-min": models.TupleSimilarity("min"),
+    }[name]
