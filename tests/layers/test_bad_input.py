@@ -19,6 +19,11 @@ from anyorder.algebra import classes
 from anyorder.testing import random_features, random_index_set
 
 
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+
+
 def linear(**changes):
     options = {"order_in": 2, "order_out": 2, "channels_in": 3, "channels_out": 4}
     return EquivariantLinear(**{**options, **changes})

@@ -19,6 +19,11 @@ from anyorder.testing import random_features, random_index_set
 LAYOUTS = ["sparse", "dense", "complete"]
 
 
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+
+
 def layer(k=2, l=2, channels=3):
     torch.manual_seed(0)
     return EquivariantLinear(order_in=k, order_out=l, channels_in=channels, channels_out=2, reduce="mean").double()
