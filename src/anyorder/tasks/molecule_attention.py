@@ -18,7 +18,6 @@ from anyorder.layers import EncoderLayer, EquivariantAttention
 from anyorder.layouts import Features
 from anyorder.tasks.attention_maps import attention_map
 from anyorder.tasks.molecule_inputs import MoleculeInputs
-from anyorder.training.config import nearest
 
 LOW, HIGH = (1.0, 1.0, 1.0), (0.93, 0.42, 0.1)  # of the colours: nothing, and the most of the picture
 
@@ -69,23 +68,36 @@ def explain(
     if not 1 <= number <= len(layers):
         raise ValueError(f"layer must be between 1 and {len(layers)}, got {layer}")
     attention = layers[number - 1].attention
-    if atom is not None and not 0 <= atom < len(molecule.atoms):
-        raise ValueError(f"atom must be between 0 and {len(molecule.atoms) - 1}, got {atom}")
-    if atom is not None and attention.order_out == 0:
-        raise ValueError(f"layer {number} answers for the whole molecule: leave out --atom or choose an earlier layer")
+    _check_atom(atom, len(molecule.atoms), attention, number)
     chosen = find_classes(attention, cls)
-    x = _input_of(attention, model, inputs, molecule)
-    received = {"atoms": torch.zeros(len(molecule.atoms)), "bonds": torch.zeros(len(molecule.bonds) // 2)}
-    for each in chosen:
-        kind = "atoms" if each.source.num_blocks == 1 else "bonds"
-        share = _received(attention, x, each, atom)
-        place = x.index.entries(each.source).tuples[:, 0] if kind == "atoms" else torch.arange(len(share)) // 2
-        received[kind] = received[kind].index_add(0, place, share)
-    kinds = {"atoms" if each.source.num_blocks == 1 else "bonds" for each in chosen}
-    shown = {kind: total / total.sum().clamp(min=1e-12) for kind, total in received.items() if kind in kinds}
+    shown = _shares(attention, _input_of(attention, model, inputs, molecule), chosen, atom)
     what = f"class {chosen[0].name}: {meaning(chosen[0])}" if len(chosen) == 1 else "all classes"
     title = f"layer {number} of {len(layers)}, {what}" + ("" if atom is None else f", for atom {atom}")
     return MoleculeAttention(smiles, title, shown.get("atoms"), shown.get("bonds"), atom)
+
+
+def _check_atom(atom: int | None, num_atoms: int, attention: EquivariantAttention, number: int) -> None:
+    if atom is None:
+        return
+    if not 0 <= atom < num_atoms:
+        raise ValueError(f"atom must be between 0 and {num_atoms - 1}, got {atom}")
+    if attention.order_out == 0:
+        raise ValueError(f"layer {number} answers for the whole molecule: leave out the atom or choose an earlier layer")
+
+
+def _shares(
+    attention: EquivariantAttention, x: Features, chosen: Sequence[EquivalenceClass], atom: int | None
+) -> dict[str, Tensor]:
+    """What atoms, or bonds, receive from the classes that read them, as shares of the whole."""
+    bonds = (x.index.num_entries - x.num_nodes) // 2
+    received: dict[str, Tensor] = {}
+    for cls in chosen:
+        share = _received(attention, x, cls, atom)
+        kind, places = ("atoms", x.num_nodes) if cls.source.num_blocks == 1 else ("bonds", bonds)
+        # both directions of a bond follow each other
+        place = x.index.entries(cls.source).tuples[:, 0] if kind == "atoms" else torch.arange(len(share)) // 2
+        received[kind] = received.get(kind, share.new_zeros(places)).index_add(0, place, share)
+    return {kind: total / total.sum().clamp(min=1e-12) for kind, total in received.items()}
 
 
 def find_classes(attention: EquivariantAttention, name: str | None) -> Sequence[EquivalenceClass]:
@@ -95,7 +107,7 @@ def find_classes(attention: EquivariantAttention, name: str | None) -> Sequence[
     known = {each.name: each for each in attention.pooled}
     matches = [each for text, each in known.items() if text.replace(" ", "") == name.replace(" ", "")]
     if not matches:
-        raise ValueError(f"this layer has no attention of class {name!r}{nearest(name, known)}; it has {', '.join(known)}")
+        raise ValueError(f"this layer has no attention of class {name!r}; it has {', '.join(known)}")
     return matches
 
 
@@ -110,20 +122,18 @@ def draw(found: MoleculeAttention, path: Path, *, size: tuple[int, int] = (700, 
     options = canvas.drawOptions()
     options.legendFontSize, options.annotationFontScale, options.fillHighlights = 16, 0.6, True
     options.useBWAtomPalette()
-    atoms, radii = _colours(found.atoms), {}
-    bonds = _colours(found.bonds)
+    atoms, bonds = _colours(found.atoms), _colours(found.bonds)
     _note(molecule.GetAtoms(), found.atoms, "atomNote")
     _note(molecule.GetBonds(), found.bonds, "bondNote")
     if found.atom is not None:
         molecule.GetAtomWithIdx(found.atom).SetProp("atomNote", "here")
-    radii = dict.fromkeys(atoms, 0.35)
     drawing.PrepareAndDrawMolecule(
         canvas,
         molecule,
-        legend=found.title,
+        legend=f"{found.title} (% of the attention)",
         highlightAtoms=[*atoms],
         highlightAtomColors=atoms,
-        highlightAtomRadii=radii,
+        highlightAtomRadii=dict.fromkeys(atoms, 0.35),
         highlightBonds=[*bonds],
         highlightBondColors=bonds,
     )
@@ -178,4 +188,5 @@ def _note(places: Any, shares: Tensor | None, name: str) -> None:
     if shares is None or len(shares) > 40:
         return
     for place, share in zip(places, shares.tolist(), strict=True):
-        place.SetProp(name, f"{100 * share:.0f}")
+        if share > 0:
+            place.SetProp(name, f"{100 * share:.0f}")
