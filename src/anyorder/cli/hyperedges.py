@@ -43,7 +43,7 @@ def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
     parser.add_argument("--epochs", type=int, default=100, metavar="N", help="at most (default: 100)")
     parser.add_argument("--batch-size", type=int, default=256, metavar="N", help="tuples in a step (default: 256)")
     parser.add_argument("--learning-rate", type=float, default=1e-3, metavar="RATE", help="default: 1e-3")
-    parser.add_argument("--patience", type=int, default=20, metavar="N", help="stop after N epochs without gain (default: 20)")
+    parser.add_argument("--patience", type=int, default=20, metavar="N", help="stop N epochs after the best (default: 20)")
     parser.add_argument("--seed", type=int, default=0, help="of the split, initialisation and training (default: 0)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change any setting of the run")
     parser.add_argument("--out", type=Path, metavar="DIR", help=f"of the model (default: {RUNS}/hyperedges/DATA-MODEL)")

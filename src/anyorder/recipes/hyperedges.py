@@ -48,7 +48,7 @@ WITH_SOFTMAX = ("GPS",)  # compares all pairs of nodes in every step: 243 millio
 
 def models(setting: Setting) -> dict[str, ModelConfig]:
     """The rows of the table for a dataset."""
-    depth = {"layers": setting.layers, "hidden": setting.hidden}
+    depth: dict[str, Any] = {"layers": setting.layers, "hidden": setting.hidden}
     rows: dict[str, ModelConfig] = {
         "node2vec-mean": TupleSimilarity("mean"),
         "node2vec-min": TupleSimilarity("min"),
