@@ -110,7 +110,9 @@ class NodeClassification(Task):
         return functional.cross_entropy(model(batch.inputs)[batch.nodes], batch.labels)
 
     def evaluate(self, model: nn.Module, batch: NodeBatch) -> dict[str, Tensor]:
-        return {"predicted": model(batch.inputs)[batch.nodes].argmax(1), "label": batch.labels}
+        scores = model(batch.inputs)[batch.nodes]
+        losses = functional.cross_entropy(scores, batch.labels, reduction="none")
+        return {"predicted": scores.argmax(1), "label": batch.labels, "loss": losses}
 
     def metrics(self, collected: dict[str, Tensor]) -> dict[str, float]:
         return {"accuracy": 100.0 * float((collected["predicted"] == collected["label"]).double().mean())}
@@ -165,7 +167,10 @@ class PublishedNodes(NodeClassification):
 @configurable
 @dataclass(frozen=True)
 class OwnNodes(NodeClassification):
-    """A user's hypergraph: a list of hyperedges with CSV files of features and labels, or one HIF file."""
+    """A user's hypergraph: a list of hyperedges with CSV files of features and labels, or one HIF file.
+
+    The least validation loss chooses the epoch: on few nodes, many epochs have the same accuracy.
+    """
 
     edges: str = ""
     features: str = ""
@@ -175,6 +180,13 @@ class OwnNodes(NodeClassification):
     """The node attribute of the HIF file with the class."""
     train_share: float = 0.5
     valid_share: float = 0.25
+
+    @property
+    def selection(self) -> Selection | None:
+        return Selection("cross-entropy", "min")
+
+    def metrics(self, collected: dict[str, Tensor]) -> dict[str, float]:
+        return {**super().metrics(collected), "cross-entropy": float(collected["loss"].mean())}
 
     @property
     def label_attribute(self) -> str:

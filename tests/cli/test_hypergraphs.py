@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+from anyorder.cli import main
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """Two groups of nodes that meet within their group, as a list of hyperedges with labels and as HIF."""
+    monkeypatch.chdir(tmp_path)
+    edges = [[f"{group}{(3 * n + k * (n + 1)) % 16}" for k in range(2 + n % 3)] for n in range(16) for group in "ab"]
+    edges = [list(dict.fromkeys(edge)) for edge in edges]
+    nodes = [f"{group}{n}" for n in range(16) for group in "ab"]
+    (tmp_path / "edges.txt").write_text("\n".join("\t".join(edge) for edge in edges))
+    (tmp_path / "labels.csv").write_text("node,label\n" + "\n".join(f"{node},{node[0]}" for node in nodes))
+    x = {node: (1.0 if node[0] == "a" else -1.0) + (hash_free(node) - 0.5) for node in nodes}
+    (tmp_path / "x.csv").write_text("node,x\n" + "\n".join(f"{node},{value}" for node, value in x.items()))
+    document = {
+        "incidences": [{"edge": number, "node": node} for number, edge in enumerate(edges) for node in edge],
+        "nodes": [{"node": node, "attrs": {"x": x[node], "team": node[0]}} for node in nodes],
+    }
+    (tmp_path / "graph.json").write_text(json.dumps(document))
+    return tmp_path
+
+
+def hash_free(name: str) -> float:
+    return (int(name[1:]) * 7 % 16) / 16
+
+
+def test_train_and_predict_an_edge_list(files, capsys):
+    command = "train hypergraph --edges edges.txt --labels labels.csv --features x.csv --epochs 20 --out model --quiet"
+    assert main([*command.split(), "--model", "GCN (clique)", "--set", "model.channels=8"]) == 0
+    assert "anyorder predict model" in capsys.readouterr().out
+    assert main(["predict", "model"]) == 0
+    with (files / "model" / "predictions.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 32 and sum(row["label"] == row["predicted"] for row in rows) >= 29
+    assert main(["predict", "model", "--input", "edges.txt", "--features", "x.csv", "--output", "again.csv"]) == 0
+    with (files / "again.csv").open() as file:
+        assert [row["predicted"] for row in csv.DictReader(file)] == [row["predicted"] for row in rows]
+    assert main(command.split()) == 1
+    assert "holds a trained model already" in capsys.readouterr().err
+
+
+def test_train_and_predict_hif(files, capsys):
+    command = "train hypergraph --hif graph.json --label team --epochs 20 --out model --quiet --model MLP"
+    assert main(command.split()) == 0
+    assert main(["predict", "model", "--input", "graph.json"]) == 0
+    with (files / "graph-predictions.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["label"] for row in rows} == {"a", "b"} and len(rows) == 32
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ("--edges edges.txt", "--labels is needed with --edges"),
+        ("--hif graph.json --labels labels.csv", "has its features and labels inside"),
+        ("--edges edges.txt --labels labels.csv --model GCN", "unknown model 'GCN'; expected one of ['GCN (clique)'"),
+        ("--edges no.txt --labels labels.csv", "no.txt does not exist"),
+        ("--hif graph.json --label colour", "no node has a known class: expected them in attribute 'colour'"),
+    ],
+)
+def test_errors_teach(files, capsys, options, problem):
+    assert main(["train", "hypergraph", *options.split(), "--out", "model", "--quiet"]) == 1
+    assert problem in capsys.readouterr().err
