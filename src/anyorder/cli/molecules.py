@@ -57,7 +57,7 @@ def add_explain(commands: Any) -> None:
     parser.set_defaults(run=_explain)
     parser.add_argument("folder", type=Path, help="folder of a run or of `anyorder train molecules`")
     parser.add_argument("--smiles", required=True, help="the molecule")
-    parser.add_argument("--class", dest="cls", metavar="NAME", help="as `anyorder classes 2 2` has it, '(j,j) -> (i,i)'; all")
+    parser.add_argument("--class", dest="cls", metavar="NAME", help="as `anyorder classes 2 2` has it: '(j,j) -> (i,i)'")
     parser.add_argument("--layer", type=int, metavar="N", help="counted from 1 (default: the last, which pools)")
     parser.add_argument("--atom", type=int, metavar="N", help="what this atom attends to, from 0 (default: the mean)")
     parser.add_argument("--output", type=Path, default=Path("attention.svg"), metavar="FILE", help=".svg or .png")
