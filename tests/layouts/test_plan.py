@@ -12,6 +12,7 @@ import strategies
 from anyorder import CompleteIndexSet, DenseIndexSet, SparseIndexSet
 from anyorder.algebra import Pool, classes
 from anyorder.layouts import Spread, cut_tiles, tiles
+from anyorder.testing import random_index_set
 
 ORDERS = [(k, l) for k in range(4) for l in range(4) if k + l <= 4] + [(4, 1), (1, 4)]
 at_orders = pytest.mark.parametrize(("k", "l"), [pytest.param(k, l, id=f"{k}to{l}") for k, l in ORDERS])
@@ -137,12 +138,17 @@ def allowed_pairs(tile):
             yield int(tile.queries[number, query]), int(tile.keys[number, key])
 
 
-def test_all_classes_of_an_order_at_once():
-    source = SparseIndexSet(torch.tensor([[0, 1], [2, 2], [1, 0], [0, 2], [3, 4]]), num_nodes=5)
-    for cls in classes(2, 2):
-        problem = Problem(source.plan(source), cls)
-        expected = [len(rows) for rows in problem.read(oracles.same_class)]
-        assert problem.plan.members(cls, "exact").tolist() == expected
+@pytest.mark.parametrize(("k", "l"), [(2, 2), (3, 2), (2, 3), (3, 3), (4, 2)])
+def test_all_classes_of_an_order_at_once(k, l):
+    generator = torch.Generator().manual_seed(0)
+    source = random_index_set(k, num_nodes=4, num_graphs=1, density=24 / 4**k, generator=generator)
+    target = random_index_set(l, like=source, density=12 / 4**l, generator=generator)
+    for cls in classes(k, l):
+        problem = Problem(source.plan(target), cls)
+        keys, reads = problem.plan.keys(cls), problem.plan.reads(cls).tolist()
+        assert [taken(keys, group) for group in reads] == problem.read(oracles.equalities_hold)
+        exact = [len(rows) for rows in problem.read(oracles.same_class)]
+        assert problem.plan.members(cls, "exact").tolist() == exact
 
 
 @pytest.mark.parametrize("coupling", ["relaxed", "exact"])
