@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from anyorder.cli import algebra, experiments, models
+from anyorder.cli import algebra, experiments, models, set_to_graph
 from anyorder.data.commands import add_commands as add_data
 
 _DESCRIPTION = "Permutation-equivariant Transformers for sets, graphs, hypergraphs and maps between them."
@@ -29,7 +29,7 @@ def parser() -> argparse.ArgumentParser:
     algebra.add_commands(commands)
     experiments.add_commands(commands)
     models.add_commands(commands)
-    add_data(commands)
+    set_to_graph.add_data(add_data(commands))
     return top
 
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from anyorder.cli import hyperedges, hypergraphs, molecules
+from anyorder.cli import hyperedges, hypergraphs, molecules, set_to_graph
 
 
 def add_commands(commands: Any) -> None:
@@ -21,6 +21,7 @@ def add_commands(commands: Any) -> None:
     train = commands.add_parser("train", help=text, description=f"{text.capitalize()}.")
     add_train(train.add_subparsers(dest="kind", metavar="KIND", required=True), predict)
     molecules.add_explain(commands)
+    set_to_graph.add_draw(commands)
 
 
 def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
@@ -28,6 +29,7 @@ def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
     hypergraphs.add_train(kinds, predict)
     molecules.add_train(kinds, predict)
     hyperedges.add_train(kinds, predict)
+    set_to_graph.add_train(kinds, predict)
 
 
 def _predict(args: argparse.Namespace) -> int:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from anyorder.data.delaunay import DelaunaySets, cached_delaunay
 from anyorder.data.own_sets import LabelKind
 from anyorder.data.registry import data_dir as data_folder
-from anyorder.tasks.set_to_graph import PairTask
+from anyorder.tasks.set_to_graph import PairTask, StandardisedSets
 from anyorder.training.config import configurable
 from anyorder.training.run import Splits
 
@@ -19,6 +20,7 @@ class Delaunay(PairTask):
     """Sets of ``min_points`` to ``max_points`` points; the last epoch counts.
 
     There is a validation set apart from the test set, to look at while training; ``published`` looks at the test set.
+    ``standardise`` moves and scales the unit square so that coordinates have mean 0 and deviation 1.
     Sets are generated once for a seed and kept in the data folder.
     """
 
@@ -28,6 +30,7 @@ class Delaunay(PairTask):
     valid_sets: int = 5_000
     test_sets: int = 5_000
     published: bool = False
+    standardise: bool = False
 
     @property
     def answers(self) -> LabelKind:
@@ -42,5 +45,9 @@ class Delaunay(PairTask):
         counts = (self.train_sets, self.valid_sets, self.test_sets)
         wanted = [part for part in range(3) if not (self.published and part == 1)]
         made = {part: cached_delaunay(self.sets(counts[part], part=part, seed=seed), folder) for part in wanted}
-        shapes = {"channels": 2, "min_points": self.min_points, "max_points": self.max_points}
-        return Splits(made[0], made.get(1, made[2]), made[2], shapes)
+        shapes: dict[str, Any] = {"channels": 2, "max_points": self.max_points}
+        if self.standardise:
+            shapes |= {"mean": [0.5, 0.5], "deviation": [12**-0.5, 12**-0.5]}  # of the uniform distribution
+        parts = (made[0], made.get(1, made[2]), made[2])
+        train, valid, test = (StandardisedSets(sets, shapes) for sets in parts)
+        return Splits(train, valid, test, shapes)

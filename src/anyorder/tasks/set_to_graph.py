@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.utils.data import Dataset, Subset
 
 from anyorder.baselines.siamese import SiameseTriplet
 from anyorder.data.own_sets import LabelKind, read_sets
@@ -21,7 +22,8 @@ from anyorder.extras import require
 from anyorder.tasks.edge_metrics import edge_loss, edge_scores, partition_loss, predicted_edges, soft_f1
 from anyorder.tasks.pair_models import PairModelSettings
 from anyorder.tasks.partitions import Labels, connected_components_ragged, partition_scores
-from anyorder.training.run import ModelConfig, PredictRequest, Task
+from anyorder.training.config import configurable
+from anyorder.training.run import ModelConfig, PredictRequest, Selection, Splits, Task
 
 SoftF1 = Literal["sum", "mean"]
 
@@ -90,7 +92,8 @@ class PairTask(Task):
         if sets.channels != shapes["channels"]:
             expected = shapes["channels"]
             raise ValueError(f"{path}: the model was trained on points of {expected} features, got {sets.channels}")
-        return standardised(sets.sets, shapes)
+        known = StandardisedSets(sets, shapes)
+        return [known[number] for number in range(len(known))]
 
     def predict(self, model: nn.Module, shapes: dict[str, Any], request: PredictRequest) -> str:
         """Write the edges or partitions of the sets of a file, in their order."""
@@ -103,6 +106,53 @@ class PairTask(Task):
         return f"{self.answers.value} of {len(found)} sets in {output}"
 
 
+@configurable
+@dataclass(frozen=True)
+class SetsFromFile(PairTask):
+    """A user's own sets, labelled by edges or by a partition; the epoch with the best validation F1 counts.
+
+    A share of the rows, drawn by the seed, is kept for validation and another for the test; features are standardised by
+    the training part.
+    """
+
+    data: str
+    labels: Literal["edges", "partition"]
+    valid: float = 0.1
+    test: float = 0.1
+    f1_over_sets: SoftF1 = "mean"
+
+    def __post_init__(self) -> None:
+        if not (0 < self.valid < 1 and 0 < self.test < 1 and self.valid + self.test < 1):
+            raise ValueError(f"the shares for validation and test must leave some: got {self.valid} and {self.test}")
+
+    @property
+    def answers(self) -> LabelKind:
+        return LabelKind(self.labels)
+
+    @property
+    def soft_f1(self) -> SoftF1:
+        return self.f1_over_sets
+
+    @property
+    def selection(self) -> Selection:
+        return Selection("F1", "max")
+
+    def load(self, *, seed: int, data_dir: Path | None) -> Splits:
+        sets = read_sets(self.data)
+        if sets.kind is not self.answers:
+            raise ValueError(f"{self.data}: expected sets labelled by {self.labels}, got {sets.kind.value}")
+        valid, test = (max(1, round(share * len(sets))) for share in (self.valid, self.test))
+        if valid + test >= len(sets):
+            raise ValueError(f"{self.data}: {len(sets)} sets are too few to train, validate and test: expected at least 3")
+        order = np.random.default_rng(seed).permutation(len(sets)).tolist()
+        parts = [order[valid + test :], order[:valid], order[valid : valid + test]]
+        constants = standardise(sets[number] for number in parts[0])
+        largest = max(len(sample.points) for sample in sets.sets)
+        shapes: dict[str, Any] = {"channels": sets.channels, "max_points": largest, **constants}
+        train, held, tested = (Subset(StandardisedSets(sets, shapes), part) for part in parts)
+        return Splits(train, held, tested, shapes)
+
+
 def summed_partition_loss(logits: Tensor, batch: SetBatch) -> Tensor:
     """Cross-entropy minus the sum of soft F1 over the sets of a batch, those of other processes included."""
     world = torch.distributed.get_world_size() if torch.distributed.is_initialized() else 1
@@ -111,19 +161,29 @@ def summed_partition_loss(logits: Tensor, batch: SetBatch) -> Tensor:
     return loss if world == 1 else loss - (world - 1) * soft_f1(logits, batch).sum()
 
 
-def standardise(samples: Sequence[SetSample]) -> dict[str, list[float]]:
+def standardise(samples: Iterable[SetSample]) -> dict[str, list[float]]:
     """Mean and deviation of each feature over all points; a constant feature gets deviation 1."""
     points = np.concatenate([sample.points for sample in samples]).astype(np.float64)
     deviation = points.std(axis=0)
     return {"mean": points.mean(axis=0).tolist(), "deviation": np.where(deviation > 0, deviation, 1.0).tolist()}
 
 
-def standardised(samples: Sequence[SetSample], shapes: dict[str, Any]) -> Sequence[SetSample]:
+class StandardisedSets(Dataset[SetSample]):
     """Sets with (x - mean) / deviation for points, if ``shapes`` have these constants."""
-    if "mean" not in shapes:
-        return samples
-    mean, deviation = (np.asarray(shapes[name], dtype=np.float32) for name in ("mean", "deviation"))
-    return [SetSample((s.points - mean) / deviation, s.adjacency, s.label) for s in samples]
+
+    def __init__(self, sets: Any, shapes: dict[str, Any]) -> None:
+        self.sets = sets
+        self.constants = [np.asarray(shapes[name], dtype=np.float32) for name in ("mean", "deviation") if name in shapes]
+
+    def __len__(self) -> int:
+        return len(self.sets)
+
+    def __getitem__(self, number: int) -> SetSample:
+        sample: SetSample = self.sets[number]
+        if not self.constants:
+            return sample
+        mean, deviation = self.constants
+        return replace(sample, points=(sample.points - mean) / deviation)
 
 
 def predict_edges(model: nn.Module, sets: Sequence[SetSample]) -> list[NDArray[np.int64]]:

@@ -1,0 +1,177 @@
+"""``anyorder train set-to-graph``, ``anyorder draw delaunay``, ``anyorder data simulate | statistics``: Table 3."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from anyorder.cli.experiments import RUNS, _add_machine, machine
+
+MODELS = ("ours", "ours-phi", "s2g", "s2g-plus", "siam", "siam-3", "gnn", "mlp")
+EXAMPLE = """examples:
+  anyorder train set-to-graph --data points.parquet
+  anyorder train set-to-graph --data tracks.npz --model s2g-plus --epochs 20
+  anyorder predict runs/set-to-graph/points-ours --input new.parquet --output edges.jsonl
+"""
+
+
+def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
+    """``anyorder train set-to-graph``."""
+    text = "predict the edges, or a partition, of sets of points"
+    parser: argparse.ArgumentParser = kinds.add_parser(
+        "set-to-graph",
+        help=text,
+        description=f"{text[0].upper()}{text[1:]}, after sets of your own.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=_train)
+    parser.add_argument(
+        "--data", type=Path, required=True, metavar="FILE", help=".parquet or .npz: a set per row, with edges or a partition"
+    )
+    parser.add_argument("--valid", type=float, default=0.1, metavar="SHARE", help="of sets for validation (default: 0.1)")
+    parser.add_argument("--test", type=float, default=0.1, metavar="SHARE", help="of sets for the test (default: 0.1)")
+    parser.add_argument("--model", choices=MODELS, default="ours")
+    parser.add_argument("--channels", type=int, default=64, metavar="N", help="width of the model (default: 64)")
+    parser.add_argument("--layers", type=int, default=4, metavar="N", help="layers before pairs (default: 4)")
+    parser.add_argument("--dropout", type=float, default=0.0, metavar="SHARE", help="of ours (default: 0)")
+    parser.add_argument("--epochs", type=int, default=30, metavar="N", help="passes over the training part (default: 30)")
+    parser.add_argument("--batch-size", type=int, default=16, metavar="N", help="sets in a step (default: 16)")
+    parser.add_argument("--learning-rate", type=float, default=1e-3, metavar="RATE", help="default: 1e-3")
+    parser.add_argument("--patience", type=int, metavar="N", help="stop after N epochs without gain on validation")
+    parser.add_argument("--seed", type=int, default=0, help="of the split, initialisation and training (default: 0)")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change any setting of the run")
+    parser.add_argument("--out", type=Path, metavar="DIR", help=f"of the model (default: {RUNS}/set-to-graph/DATA-MODEL)")
+    _add_machine(parser)
+
+
+def add_draw(commands: Any) -> None:
+    """``anyorder draw delaunay``."""
+    text = "draw what trained models answer"
+    kinds = commands.add_parser("draw", help=text, description=f"{text.capitalize()}.").add_subparsers(
+        dest="kind", metavar="KIND", required=True
+    )
+    text = "draw triangulations: edges that are right, missed and wrong"
+    parser: argparse.ArgumentParser = kinds.add_parser("delaunay", help=text, description=f"{text.capitalize()}.")
+    parser.set_defaults(run=_draw)
+    parser.add_argument(
+        "folders", type=Path, nargs="*", metavar="DIR", help="runs, side by side (default: the models that come along)"
+    )
+    parser.add_argument("--sets", type=int, default=1, metavar="N", help="how many test sets, one below the other")
+    parser.add_argument("--seed", type=int, default=0, help="of the sets (default: 0)")
+    parser.add_argument("--output", type=Path, default=Path("delaunay.png"), metavar="FILE", help=".png, .svg or .pdf")
+
+
+def add_data(commands: Any) -> None:
+    """``anyorder data simulate`` and ``anyorder data statistics``."""
+    from anyorder.data.commands import add_command
+
+    simulate = add_command(commands, "simulate", _simulate, "simulate a dataset that stands in for the published one")
+    simulate.add_argument("what", choices=("jets",))
+    simulate.add_argument("--jets", type=int, default=60_000, metavar="N", help="jets in all (default: 60000)")
+    simulate.add_argument("--seed", type=int, default=0, help="the sample depends on it alone (default: 0)")
+    simulate.add_argument("--workers", type=int, default=1, metavar="W", help="processes (default: 1)")
+    simulate.add_argument("--quiet", action="store_true", help="no progress bar")
+    known = add_command(commands, "statistics", _statistics, "describe samples of jets beside the official one")
+    known.add_argument("names", nargs="+", metavar="NAME", help="jets, jets_alice or jets_simulated")
+    known.add_argument("--output", type=Path, metavar="FILE", help="write the Markdown table to a file")
+
+
+def _train(args: argparse.Namespace) -> int:
+    from anyorder.data.own_sets import LabelKind, read_sets
+    from anyorder.tasks.set_to_graph import SetsFromFile
+    from anyorder.training.config import override
+    from anyorder.training.fit import Job, carry_out
+    from anyorder.training.records import RECORD
+    from anyorder.training.run import Optimiser, Run, Schedule, slug
+    from anyorder.training.session import summary
+
+    name = f"{slug(args.data.stem)}-{args.model}"
+    folder = args.out or RUNS / "set-to-graph" / (name if args.seed == 0 else f"{name}-seed-{args.seed}")
+    if (folder / RECORD).exists():
+        raise ValueError(f"{folder} holds a trained model already: use another folder with --out")
+    sets = read_sets(args.data)
+    if sets.kind is LabelKind.NONE:
+        raise ValueError(f"{args.data}: expected labels to learn from, 'edges' or 'partition', got features alone")
+    run = Run(
+        SetsFromFile(str(args.data.resolve()), sets.kind.value, args.valid, args.test),
+        model_config(args, max(len(sample.points) for sample in sets.sets)),
+        Optimiser(learning_rate=args.learning_rate, clip=1.0),
+        Schedule(epochs=args.epochs, warmup_epochs=args.epochs / 10, decay="linear", patience=args.patience),
+        batch_size=args.batch_size,
+        seed=args.seed,
+    )
+    for setting in args.set:
+        run = override(run, setting)
+    print(f"{len(sets)} sets in {args.data}, labelled by {sets.kind.value}")
+    job = Job("own/set-to-graph", "own", args.data.name, args.model, run, tuple(args.set))
+    print(summary(carry_out(job, folder, machine(args))))
+    print(f"in {folder}; `anyorder predict {folder} --input FILE` writes {sets.kind.value}")
+    return 0
+
+
+def model_config(args: argparse.Namespace, max_points: int) -> Any:
+    """The model that the arguments describe."""
+    from anyorder.layers import RandomFeatures, Softmax
+    from anyorder.tasks import pair_models as models
+
+    width, depth = args.channels, args.layers
+    widths, head = (width,) * depth, (width, width)
+    heads = next(number for number in (4, 2, 1) if width % number == 0)
+    ours = models.SetEncoder(depth, width, heads, width // heads, head, Softmax(), None, args.dropout)
+    return {
+        "ours": ours,
+        "ours-phi": models.SetEncoder(**{**vars(ours), "kernel": RandomFeatures()}),
+        "s2g": models.DeepSetPairs(widths, head),
+        "s2g-plus": models.DeepSetPairs(widths, head, basis="full"),
+        "siam": models.SiamesePairs(widths, head),
+        "siam-3": models.SiameseTriplets(widths),
+        "gnn": models.NearestNeighbourGNN(widths, neighbours=5),
+        "mlp": models.PaddedMLP(widths, max_points),
+    }[args.model]
+
+
+def _draw(args: argparse.Namespace) -> int:
+    from anyorder.tasks.delaunay_picture import draw_models
+
+    for row in draw_models(args.folders, args.output, num_sets=args.sets, seed=args.seed):
+        for panel in row:
+            kinds = ", ".join(f"{len(edges)} {kind}" for kind, edges in panel.edges().items())
+            print(f"{panel.title}: {len(panel.points)} points, edges {kinds}, F1 {panel.f1:.3f}")
+    print(f"drawn in {args.output}")
+    return 0
+
+
+def _simulate(args: argparse.Namespace) -> int:
+    from anyorder.data.jet_simulation import simulate
+    from anyorder.data.registry import folder
+
+    place = folder("jets_simulated", data_dir=args.data_dir)
+    files = simulate(args.jets, out_dir=place, seed=args.seed, workers=args.workers, progress=not args.quiet)
+    for part, path in files.items():
+        print(f"{part}: {path}")
+    print("`anyorder data statistics jets_simulated` shows them beside the official sample")
+    return 0
+
+
+def _statistics(args: argparse.Namespace) -> int:
+    from anyorder.data.jet_statistics import statistics, statistics_table
+    from anyorder.data.jets import SPLITS, concatenate, read_jets
+    from anyorder.data.registry import locate
+    from anyorder.training.files import replacing
+
+    columns = {}
+    for name in args.names:
+        if not name.startswith("jets"):
+            raise ValueError(f"statistics are those of jets: expected jets, jets_alice or jets_simulated, got {name!r}")
+        place = locate(name, data_dir=args.data_dir)
+        columns[name] = statistics(concatenate([read_jets(place / file) for file in SPLITS.values()]))
+    table = statistics_table(columns)
+    if args.output is None:
+        print(table, end="")
+        return 0
+    with replacing(args.output) as temporary:
+        temporary.write_text(f"# Samples of jets\n\nMade by `anyorder data statistics {' '.join(args.names)}`.\n\n{table}")
+    print(f"in {args.output}")
+    return 0
