@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from anyorder.recipes import chains, hyperedges, hypergraphs, molecules
+from anyorder.recipes import chains, delaunay, hyperedges, hypergraphs, jets, molecules
 from anyorder.training.config import nearest
 from anyorder.training.run import Recipe
 from anyorder.training.tables import Table
 
-_MODULES = (chains, molecules, hypergraphs, hyperedges)
+_MODULES = (chains, molecules, delaunay, jets, hypergraphs, hyperedges)
 RECIPES: dict[str, Recipe] = {recipe.name: recipe for module in _MODULES for recipe in module.RECIPES}
 TABLES: dict[str, Table] = {module.TABLE.name: module.TABLE for module in _MODULES}
 
