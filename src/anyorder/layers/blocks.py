@@ -6,7 +6,7 @@ from torch import nn
 
 from anyorder.algebra import Selection
 from anyorder.layers.attention import Coupling, EquivariantAttention
-from anyorder.layers.checks import check_positive
+from anyorder.layers.checks import check_input, check_positive
 from anyorder.layers.kernels import Kernel
 from anyorder.layers.linear import EquivariantLinear
 from anyorder.layouts import Features, IndexSet
@@ -72,6 +72,7 @@ class EncoderLayer(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Features, target: IndexSet | None = None) -> Features:
+        check_input(self, x, self.order_in, self.channels_in, self.widen.weight)
         h = self.attention(x.with_rows(self.norm_attention(x.rows)), target)
         if self.residual and h.index is x.index:
             h = h.with_rows(x.rows + h.rows)

@@ -34,7 +34,10 @@ class Problem:
     query_stride: int
     key_stride: int
     value_stride: int
+    turned: Array
+    """(channel, feature)"""
     directions: Array
+    """(feature, channel)"""
     eps: float
     key_order: Array
     key_pointer: Array
@@ -57,6 +60,7 @@ class Problem:
             self.query_stride,
             self.key_stride,
             self.value_stride,
+            self.turned,
             self.directions,
             self.directions.dtype.type(self.eps),
             self.directions.dtype.type(np.finfo(self.directions.dtype).tiny),
@@ -94,7 +98,7 @@ def pose(
     heads, width = query.shape[2:]
     features = width if directions is None else directions.shape[0]
     q, k, v = flat(query), flat(key), flat(value)
-    transposed = torch.zeros(0, dtype=key.dtype) if directions is None else directions.to(key.dtype).T.contiguous().flatten()
+    given = key.new_zeros(0, 0) if directions is None else directions.detach().to(key.dtype)
     return Problem(
         q[0],
         k[0],
@@ -102,7 +106,8 @@ def pose(
         q[1],
         k[1],
         v[1],
-        transposed.numpy(),
+        given.T.flatten().numpy(),
+        given.flatten().numpy(),
         eps,
         key_order.numpy(),
         key_pointer.numpy(),

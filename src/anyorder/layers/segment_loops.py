@@ -12,127 +12,191 @@ import numpy as np
 from anyorder.extras import require
 
 numba: Any = require("numba", "fast")
-_OPTIONS = {"nogil": True, "cache": True, "fastmath": {"contract", "reassoc", "nsz", "arcp"}, "error_model": "numpy"}
+extending: Any = require("numba.extending", "fast")
+cgutils: Any = require("numba.core.cgutils", "fast")
+numba.config.SLP_VECTORIZE = 1  # heads are narrow: their loops are unrolled, and become vectors only so
+_OPTIONS = {"nogil": True, "cache": True, "fastmath": {"contract"}, "error_model": "numpy"}
 _inline = numba.njit(inline="always", **_OPTIONS)
+# Every inner loop adds a multiple of one row to another, along memory. Leave to reorder sums is given to dot products alone:
+# elsewhere the compiler would use it to sum across rows instead, which is many times slower.
+_reorder = numba.njit(nogil=True, cache=True, fastmath={"contract", "reassoc"}, error_model="numpy")
+
+
+@extending.intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def _stack(context, size, like):  # type: ignore[no-untyped-def]
+    """A pointer to room on the stack for ``size`` numbers of the type of ``like``.
+
+    The compiler knows that nothing else points there, and only so dares to keep sums in vector registers.
+    """
+
+    def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        count = target.get_constant(numba.types.intp, size.literal_value)
+        room = cgutils.alloca_once(builder, target.get_data_type(like.dtype), size=count)
+        room.align = 64
+        return room
+
+    return numba.types.CPointer(like.dtype)(size, like), generate
+
+
+@extending.intrinsic  # type: ignore[untyped-decorator]
+def _pointer(context, array, offset):  # type: ignore[no-untyped-def]
+    """A pointer to an element, so that what follows is indexed from 0 without checks for negative indices."""
+
+    def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        data = cgutils.create_struct_proxy(signature.args[0])(target, builder, value=arguments[0]).data
+        return builder.gep(data, [arguments[1]])
+
+    return numba.types.CPointer(array.dtype)(array, numba.types.intp), generate
+
+
+@_reorder
+def _dot(a, b, n):  # type: ignore[no-untyped-def]
+    total = a[0] * b[0]
+    for i in range(1, n):
+        total += a[i] * b[i]
+    return total
+
+
+@_inline
+def _transpose(state, s, turned, M, V):  # type: ignore[no-untyped-def]
+    """The (feature, channel) part of a state as (channel, feature)."""
+    state = numba.carray(_pointer(state, s), (M * V + M,))
+    for m in range(M):
+        for c in range(V):
+            turned[c * M + m] = state[m * V + c]
 
 
 @_inline
 def _features(x, at, wt, eps, phi, D, M, KIND):  # type: ignore[no-untyped-def]
     """phi(x) of one head; KIND 0: as it is, 1: relu(w.x) + eps, 2: elu(x) + 1."""
+    x = numba.carray(_pointer(x, at), (D,))
     if KIND == 1:
         for m in range(M):
             phi[m] = 0
         for d in range(D):
-            a = x[at + d]
+            a = x[d]
             for m in range(M):
                 phi[m] += a * wt[d * M + m]
         for m in range(M):
             phi[m] = max(phi[m], 0) + eps
     elif KIND == 2:
         for m in range(M):
-            a = x[at + m]
+            a = x[m]
             phi[m] = a + 1 if a > 0 else np.exp(a)
     else:
         for m in range(M):
-            phi[m] = x[at + m]
+            phi[m] = x[m]
 
 
 @_inline
-def _features_backward(x, at, wt, eps, phi, dphi, dx, to, D, M, KIND):  # type: ignore[no-untyped-def]
+def _features_backward(x, at, w, eps, phi, dphi, local, dx, to, D, M, KIND):  # type: ignore[no-untyped-def]
     """Gradient of x from that of phi(x)."""
+    x, dx = numba.carray(_pointer(x, at), (D,)), numba.carray(_pointer(dx, to), (D,))
     if KIND == 1:
         for m in range(M):
             dphi[m] = dphi[m] if phi[m] > eps else 0
         for d in range(D):
-            total = dphi[0] * wt[d * M]
-            for m in range(1, M):
-                total += dphi[m] * wt[d * M + m]
-            dx[to + d] = total
+            local[d] = 0
+        for m in range(M):
+            a = dphi[m]
+            for d in range(D):
+                local[d] += a * w[m * D + d]
+        for d in range(D):
+            dx[d] = local[d]
     elif KIND == 2:
         for m in range(M):
-            dx[to + m] = dphi[m] * (1 if x[at + m] > 0 else phi[m])
+            dx[m] = dphi[m] * (1 if x[m] > 0 else phi[m])
     else:
         for m in range(M):
-            dx[to + m] = dphi[m]
+            dx[m] = dphi[m]
 
 
 @_inline
 def _absorb(phi, v, at, state, s, M, V):  # type: ignore[no-untyped-def]
     """Add phi(k) v^T and phi(k) to a state, laid out as (feature, channel) and then (feature)."""
+    v, state = numba.carray(_pointer(v, at), (V,)), numba.carray(_pointer(state, s), (M * V + M,))
     for m in range(M):
         a = phi[m]
         for c in range(V):
-            state[s + m * V + c] += a * v[at + c]
-        state[s + M * V + m] += a
+            state[m * V + c] += a * v[c]
+        state[M * V + m] += a
 
 
 @_inline
-def _answer(phi, state, s, out, to, M, V):  # type: ignore[no-untyped-def]
-    """phi(q)^T state; returns the norm."""
-    norm = phi[0] * state[s + M * V]
-    for m in range(1, M):
-        norm += phi[m] * state[s + M * V + m]
+def _answer(phi, state, s, local, M, V):  # type: ignore[no-untyped-def]
+    """phi(q)^T state into ``local``; returns the norm."""
+    state = numba.carray(_pointer(state, s), (M * V + M,))
+    norm = _dot(phi, numba.carray(_pointer(state, M * V), (M,)), M)
     for c in range(V):
-        out[to + c] = 0
+        local[c] = 0
     for m in range(M):
         a = phi[m]
         for c in range(V):
-            out[to + c] += a * state[s + m * V + c]
+            local[c] += a * state[m * V + c]
     return norm
 
 
 @_inline
-def _divide(out, to, norm, normalize, tiny, V):  # type: ignore[no-untyped-def]
-    if normalize:
-        scale = 1 / max(norm, tiny)
-        for c in range(V):
-            out[to + c] *= scale
+def _write(local, out, to, norm, normalize, tiny, V):  # type: ignore[no-untyped-def]
+    out = numba.carray(_pointer(out, to), (V,))
+    scale = 1 / max(norm, tiny) if normalize else norm * 0 + 1
+    for c in range(V):
+        out[c] = local[c] * scale
 
 
 @_inline
 def _incoming(sums, norms, grad_sums, grad_norms, to, place, normalize, tiny, local, V):  # type: ignore[no-untyped-def]
-    """Gradient of the undivided sums into ``local[:V]``; returns that of the norm."""
+    """Gradient of the undivided sums into ``local``; returns that of the norm."""
+    grads, sums = numba.carray(_pointer(grad_sums, to), (V,)), numba.carray(_pointer(sums, to), (V,))
     if normalize:
         norm = norms[place]
         scale = 1 / max(norm, tiny)
-        total = grad_sums[to] * sums[to]
-        for c in range(1, V):
-            total += grad_sums[to + c] * sums[to + c]
+        total = _dot(grads, sums, V)
         for c in range(V):
-            local[c] = grad_sums[to + c] * scale
+            local[c] = grads[c] * scale
         return -total * scale if norm > tiny else total * 0
     for c in range(V):
-        local[c] = grad_sums[to + c]
+        local[c] = grads[c]
     return grad_norms[place]
 
 
 @_inline
-def _ask(phi, dphi, local, dnorm, state, dstate, s, t, M, V):  # type: ignore[no-untyped-def]
+def _ask(phi, dphi, local, dnorm, state, turned, dstate, s, t, M, V):  # type: ignore[no-untyped-def]
     """Gradients of phi(q) and of the state from that of an answer."""
+    norms = numba.carray(_pointer(state, s + M * V), (M,))
+    dstate = numba.carray(_pointer(dstate, t), (M * V + M,))
     for m in range(M):
-        total = dnorm * state[s + M * V + m]
-        for c in range(V):
-            total += local[c] * state[s + m * V + c]
-        dphi[m] = total
+        dphi[m] = dnorm * norms[m]
+    for c in range(V):
+        a = local[c]
+        for m in range(M):
+            dphi[m] += a * turned[c * M + m]
     for m in range(M):
         a = phi[m]
         for c in range(V):
-            dstate[t + m * V + c] += a * local[c]
-        dstate[t + M * V + m] += a * dnorm
+            dstate[m * V + c] += a * local[c]
+        dstate[M * V + m] += a * dnorm
 
 
 @_inline
-def _give(phi, dphi, v, at, dstate, t, dv, to, M, V):  # type: ignore[no-untyped-def]
+def _give(phi, dphi, v, at, dstate, turned, t, local, dv, to, M, V):  # type: ignore[no-untyped-def]
     """Gradients of phi(k) and v from that of the state."""
+    v, dv = numba.carray(_pointer(v, at), (V,)), numba.carray(_pointer(dv, to), (V,))
+    dstate = numba.carray(_pointer(dstate, t), (M * V + M,))
     for c in range(V):
-        dv[to + c] = 0
+        local[c] = 0
     for m in range(M):
         a = phi[m]
-        total = dstate[t + M * V + m]
         for c in range(V):
-            dv[to + c] += a * dstate[t + m * V + c]
-            total += v[at + c] * dstate[t + m * V + c]
-        dphi[m] = total
+            local[c] += a * dstate[m * V + c]
+    for m in range(M):
+        dphi[m] = dstate[M * V + m]
+    for c in range(V):
+        a = v[c]
+        for m in range(M):
+            dphi[m] += a * turned[c * M + m]
+    for c in range(V):
+        dv[c] = local[c]
 
 
 @dataclass(frozen=True)
@@ -171,12 +235,12 @@ KINDS = {"none": 0, "relu": 1, "elu": 2}
 def loops(width: int, width_value: int, features: int, kind: str) -> Loops:
     """Loops with all widths as constants, so that the compiler unrolls and vectorises them; kept on disk."""
     D, V, M, KIND = width, width_value, features, KINDS[kind]
-    S = M * V + M
+    S, T = M * V + M, M * V
     compiled = numba.njit(**_OPTIONS)
 
     @compiled
-    def forward(q, k, v, qs, ks, vs, wt, eps, tiny, korder, kptr, qorder, qptr, H, sums, norms, normalize, piece, g0, g1):  # type: ignore[no-untyped-def]
-        C, phi, state = len(qptr), np.empty(M, k.dtype), np.empty(S, k.dtype)
+    def forward(q, k, v, qs, ks, vs, wt, w, eps, tiny, korder, kptr, qorder, qptr, H, sums, norms, normalize, piece, g0, g1):  # type: ignore[no-untyped-def]
+        C, phi, local, state = len(qptr), numba.carray(_stack(M, k), (M,)), numba.carray(_stack(V, k), (V,)), numba.carray(_stack(S, k), (S,))
         for g in range(g0, g1):
             k0, k1 = kptr[g], kptr[g + 1]
             longest = k1 - k0
@@ -198,16 +262,16 @@ def loops(width: int, width_value: int, features: int, kind: str) -> Loops:
                     for t in range(q0, q1):
                         place = (qorder[t] * C + c) * H + h
                         _features(q, qorder[t] * qs + (c * H + h) * D, wt, eps, phi, D, M, KIND)
-                        norm = _answer(phi, state, 0, sums, place * V, M, V)
+                        norm = _answer(phi, state, 0, local, M, V)
                         norms[place] = norm
-                        _divide(sums, place * V, norm, normalize, tiny, V)
+                        _write(local, sums, place * V, norm, normalize, tiny, V)
 
     @compiled
     def backward(  # type: ignore[no-untyped-def]
-        q, k, v, qs, ks, vs, wt, eps, tiny, korder, kptr, qorder, qptr, H, sums, norms, normalize, dsums, dnorms, dq, dk, dv, piece, g0, g1
+        q, k, v, qs, ks, vs, wt, w, eps, tiny, korder, kptr, qorder, qptr, H, sums, norms, normalize, dsums, dnorms, dq, dk, dv, piece, g0, g1
     ):
-        C, phi, dphi, local = len(qptr), np.empty(M, k.dtype), np.empty(M, k.dtype), np.empty(V, k.dtype)
-        state, dstate = np.empty(S, k.dtype), np.empty(S, k.dtype)
+        C, phi, dphi, local = len(qptr), numba.carray(_stack(M, k), (M,)), numba.carray(_stack(M, k), (M,)), numba.carray(_stack(V, k), (V,))
+        state, dstate, turned, room = numba.carray(_stack(S, k), (S,)), numba.carray(_stack(S, k), (S,)), numba.carray(_stack(T, k), (T,)), numba.carray(_stack(D, k), (D,))
         for g in range(g0, g1):
             k0, k1 = kptr[g], kptr[g + 1]
             longest = k1 - k0
@@ -227,24 +291,26 @@ def loops(width: int, width_value: int, features: int, kind: str) -> Loops:
                         i = korder[t]
                         _features(k, i * ks + (c * H + h) * D, wt, eps, phi, D, M, KIND)
                         _absorb(phi, v, i * vs + (c * H + h) * V, state, 0, M, V)
+                    _transpose(state, 0, turned, M, V)
                     for t in range(q0, q1):
                         place = (qorder[t] * C + c) * H + h
                         at = qorder[t] * qs + (c * H + h) * D
                         _features(q, at, wt, eps, phi, D, M, KIND)
                         dnorm = _incoming(sums, norms, dsums, dnorms, place * V, place, normalize, tiny, local, V)
-                        _ask(phi, dphi, local, dnorm, state, dstate, 0, 0, M, V)
-                        _features_backward(q, at, wt, eps, phi, dphi, dq, place * D, D, M, KIND)
+                        _ask(phi, dphi, local, dnorm, state, turned, dstate, 0, 0, M, V)
+                        _features_backward(q, at, w, eps, phi, dphi, room, dq, place * D, D, M, KIND)
+                    _transpose(dstate, 0, turned, M, V)
                     for t in range(k0, k1):
                         i = korder[t]
                         place = (i * C + c) * H + h
                         at = i * ks + (c * H + h) * D
                         _features(k, at, wt, eps, phi, D, M, KIND)
-                        _give(phi, dphi, v, i * vs + (c * H + h) * V, dstate, 0, dv, place * V, M, V)
-                        _features_backward(k, at, wt, eps, phi, dphi, dk, place * D, D, M, KIND)
+                        _give(phi, dphi, v, i * vs + (c * H + h) * V, dstate, turned, 0, local, dv, place * V, M, V)
+                        _features_backward(k, at, w, eps, phi, dphi, room, dk, place * D, D, M, KIND)
 
     @compiled
-    def states(q, k, v, qs, ks, vs, wt, eps, tiny, korder, kptr, qorder, qptr, H, pieces, partial, n0, n1):  # type: ignore[no-untyped-def]
-        C, phi = len(qptr), np.empty(M, k.dtype)
+    def states(q, k, v, qs, ks, vs, wt, w, eps, tiny, korder, kptr, qorder, qptr, H, pieces, partial, n0, n1):  # type: ignore[no-untyped-def]
+        C, phi = len(qptr), numba.carray(_stack(M, k), (M,))
         for n in range(n0, n1):
             state = partial[n]
             for t in range(pieces[n, 2], pieces[n, 3]):
@@ -256,50 +322,54 @@ def loops(width: int, width_value: int, features: int, kind: str) -> Loops:
 
     @compiled
     def apply(  # type: ignore[no-untyped-def]
-        q, k, v, qs, ks, vs, wt, eps, tiny, korder, kptr, qorder, qptr, H, whole, sums, norms, normalize, pieces, n0, n1
+        q, k, v, qs, ks, vs, wt, w, eps, tiny, korder, kptr, qorder, qptr, H, whole, sums, norms, normalize, pieces, n0, n1
     ):
-        C, phi = len(qptr), np.empty(M, k.dtype)
+        C, phi, local = len(qptr), numba.carray(_stack(M, k), (M,)), numba.carray(_stack(V, k), (V,))
         for n in range(n0, n1):
             state, c = whole[pieces[n, 0]], pieces[n, 1]
             for t in range(pieces[n, 2], pieces[n, 3]):
                 for h in range(H):
                     place = (qorder[t] * C + c) * H + h
                     _features(q, qorder[t] * qs + (c * H + h) * D, wt, eps, phi, D, M, KIND)
-                    norm = _answer(phi, state, (c * H + h) * S, sums, place * V, M, V)
+                    norm = _answer(phi, state, (c * H + h) * S, local, M, V)
                     norms[place] = norm
-                    _divide(sums, place * V, norm, normalize, tiny, V)
+                    _write(local, sums, place * V, norm, normalize, tiny, V)
 
     @compiled
     def query_backward(  # type: ignore[no-untyped-def]
-        q, k, v, qs, ks, vs, wt, eps, tiny, korder, kptr, qorder, qptr, H, whole,
+        q, k, v, qs, ks, vs, wt, w, eps, tiny, korder, kptr, qorder, qptr, H, whole,
         sums, norms, normalize, dsums, dnorms, dq, dk, dv, pieces, partial, n0, n1,
     ):  # fmt: skip
-        C, phi, dphi, local = len(qptr), np.empty(M, k.dtype), np.empty(M, k.dtype), np.empty(V, k.dtype)
+        C, phi, dphi, local = len(qptr), numba.carray(_stack(M, k), (M,)), numba.carray(_stack(M, k), (M,)), numba.carray(_stack(V, k), (V,))
+        turned, room = numba.carray(_stack(T, k), (T,)), numba.carray(_stack(D, k), (D,))
         for n in range(n0, n1):
             state, dstate, c = whole[pieces[n, 0]], partial[n], pieces[n, 1]
-            for t in range(pieces[n, 2], pieces[n, 3]):
-                for h in range(H):
+            for h in range(H):
+                s = (c * H + h) * S
+                _transpose(state, s, turned, M, V)
+                for t in range(pieces[n, 2], pieces[n, 3]):
                     place = (qorder[t] * C + c) * H + h
                     at = qorder[t] * qs + (c * H + h) * D
-                    s = (c * H + h) * S
                     _features(q, at, wt, eps, phi, D, M, KIND)
                     dnorm = _incoming(sums, norms, dsums, dnorms, place * V, place, normalize, tiny, local, V)
-                    _ask(phi, dphi, local, dnorm, state, dstate, s, s, M, V)
-                    _features_backward(q, at, wt, eps, phi, dphi, dq, place * D, D, M, KIND)
+                    _ask(phi, dphi, local, dnorm, state, turned, dstate, s, s, M, V)
+                    _features_backward(q, at, w, eps, phi, dphi, room, dq, place * D, D, M, KIND)
 
     @compiled
-    def key_backward(q, k, v, qs, ks, vs, wt, eps, tiny, korder, kptr, qorder, qptr, H, dstates, dk, dv, pieces, n0, n1):  # type: ignore[no-untyped-def]
-        C, phi, dphi = len(qptr), np.empty(M, k.dtype), np.empty(M, k.dtype)
+    def key_backward(q, k, v, qs, ks, vs, wt, w, eps, tiny, korder, kptr, qorder, qptr, H, dstates, dk, dv, pieces, n0, n1):  # type: ignore[no-untyped-def]
+        C, phi, dphi, local = len(qptr), numba.carray(_stack(M, k), (M,)), numba.carray(_stack(M, k), (M,)), numba.carray(_stack(V, k), (V,))
+        turned, room = numba.carray(_stack(T, k), (T,)), numba.carray(_stack(D, k), (D,))
         for n in range(n0, n1):
             dstate = dstates[pieces[n, 0]]
-            for t in range(pieces[n, 2], pieces[n, 3]):
-                i = korder[t]
-                for c in range(C):
-                    for h in range(H):
+            for c in range(C):
+                for h in range(H):
+                    _transpose(dstate, (c * H + h) * S, turned, M, V)
+                    for t in range(pieces[n, 2], pieces[n, 3]):
+                        i = korder[t]
                         place = (i * C + c) * H + h
                         at = i * ks + (c * H + h) * D
                         _features(k, at, wt, eps, phi, D, M, KIND)
-                        _give(phi, dphi, v, i * vs + (c * H + h) * V, dstate, (c * H + h) * S, dv, place * V, M, V)
-                        _features_backward(k, at, wt, eps, phi, dphi, dk, place * D, D, M, KIND)
+                        _give(phi, dphi, v, i * vs + (c * H + h) * V, dstate, turned, (c * H + h) * S, local, dv, place * V, M, V)
+                        _features_backward(k, at, w, eps, phi, dphi, room, dk, place * D, D, M, KIND)
 
     return Loops(forward, backward, states, apply, query_backward, key_backward, S)

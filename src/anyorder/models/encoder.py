@@ -48,7 +48,7 @@ class Encoder(nn.Module):
         super().__init__()
         steps = _check_steps(order_in, orders)
         check_positive(channels_in=channels_in, channels=channels)
-        self.order_in, self.order_out = order_in, steps[-1][1]
+        self.order_in, self.order_out, self.orders = order_in, steps[-1][1], tuple(orders)
         self.channels_in = channels_in
         self.channels_out = channels if channels_out is None else channels_out
         self.project = EquivariantLinear(
@@ -74,6 +74,7 @@ class Encoder(nn.Module):
 
     def forward(self, x: Features, target: IndexSet | None = None) -> Features:
         """Features of the last order; ``target`` is the index set of the layers that write its order."""
+        _check_target(target, self.orders)
         x = self.project(x)
         for layer in self.layers:
             x = layer(x, _target(target, layer.order_out))  # type: ignore[arg-type]
@@ -102,7 +103,7 @@ class EquivariantMLP(nn.Module):
     ) -> None:
         super().__init__()
         steps = _check_steps(order_in, orders)
-        self.order_in, self.order_out = order_in, steps[-1][1]
+        self.order_in, self.order_out, self.orders = order_in, steps[-1][1], tuple(orders)
         self.channels_in = channels_in
         self.channels_out = channels if channels_out is None else channels_out
         widths = [channels_in] + [channels] * len(steps)
@@ -123,6 +124,7 @@ class EquivariantMLP(nn.Module):
 
     def forward(self, x: Features, target: IndexSet | None = None) -> Features:
         """Features of the last order; ``target`` is the index set of the layers that write its order."""
+        _check_target(target, self.orders)
         for number, layer in enumerate(self.layers):
             if number:
                 x = x.with_rows(self.dropout(self.activation(x.rows)))
@@ -143,6 +145,11 @@ def _head(channels: int, channels_out: int | None) -> nn.Module:
         return nn.Identity()
     check_positive(channels_out=channels_out)
     return nn.Linear(channels, channels_out)
+
+
+def _check_target(target: IndexSet | None, steps: Sequence[int]) -> None:
+    if target is not None and target.order not in steps:
+        raise ValueError(f"target must be of an order that a layer writes: expected one of {sorted({*steps})}, got {target.order}")
 
 
 def _target(target: IndexSet | None, order: int) -> IndexSet | None:
