@@ -35,7 +35,7 @@ from anyorder.tasks.molecule_models import (
     MoleculeModel,
     MoleculeTransformer,
 )
-from anyorder.tasks.molecules import NamedMolecules, OwnMolecules
+from anyorder.tasks.molecules import MoleculeTask, NamedMolecules, OwnMolecules
 from anyorder.training.fit import Job, Machine, execute
 
 SMALL = MoleculeEncoder(2, 16, 2, 4, 2, 4, dropout=0.0)
@@ -283,6 +283,30 @@ def test_an_official_folder_trains_from_its_recipe(tmp_path: Path, row: str) -> 
     record = execute(job, tmp_path / "runs", Machine(progress=False, data_dir=tmp_path, accelerator="cpu"))
     assert set(record.metrics[""]) == {"MAE"} and math.isfinite(record.metrics[""]["MAE"])
     assert record.metrics[""]["MAE"] == pytest.approx(record.history[-1]["MAE"]), "the last state is scored on validation"
+
+
+@pytest.mark.parametrize("row", ["ours-s-phi-short", "mlp-pi-s-short", "transformer-plus-laplacian-pe-short", "gcn-vn"])
+def test_an_interrupted_run_goes_on_to_the_result_it_would_have_had(
+    tmp_path: Path, row: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    official_folder(tmp_path)
+    overrides = (*smaller(row), "model.dropout=0.1")
+    job = Job.of(find(f"molecules/pcqm4m-lsc/{row}"), scale="quick", seed=3, overrides=overrides)
+    machine = Machine(progress=False, data_dir=tmp_path, accelerator="cpu")
+    whole = execute(job, tmp_path / "whole", machine)
+    calls, loss = [0], MoleculeTask.loss
+
+    def breaks(self: MoleculeTask, model: Any, batch: Any) -> Tensor:
+        calls[0] += 1
+        if calls[0] == 5:  # in the second of two epochs of three steps
+            raise ConnectionError("power cut")
+        return loss(self, model, batch)
+
+    monkeypatch.setattr(MoleculeTask, "loss", breaks)
+    with pytest.raises(ConnectionError):
+        execute(job, tmp_path / "cut", machine)
+    resumed = execute(job, tmp_path / "cut", machine)
+    assert resumed.metrics == whole.metrics and resumed.history == whole.history
 
 
 def test_a_missing_official_folder_says_how_to_get_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
