@@ -77,7 +77,8 @@ def test_gradcheck_and_opcheck(backend):
                 return out[0] if normalize else out
 
             assert torch.autograd.gradcheck(call, leaves)
-        arguments = (*leaves, features.directions, keys.order, keys.pointer, queries.order, queries.pointer, "relu", 1e-3, True)
+        indices = (keys.order, keys.pointer, queries.order, queries.pointer)
+        arguments = (*leaves, features.directions, *indices, "relu", 1e-3, True)
         torch.library.opcheck(torch.ops.anyorder.segment_attention.default, arguments)
 
 

@@ -1,4 +1,4 @@
-"""Segment linear attention as one operator: for each group, sum phi(K) V^T over its keys and apply its queries (Sec. 4.3)."""
+"""Segment linear attention as one operator (Sec. 4.3): sum phi(K) V^T over the keys of a group and apply its queries."""
 
 from __future__ import annotations
 

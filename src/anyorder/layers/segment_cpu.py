@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -191,7 +192,7 @@ def _balanced(problem: Problem) -> list[tuple[int, int]]:
     work = problem.key_pointer + (problem.query_pointer - starts).sum(0)
     marks = np.linspace(0, work[-1], 4 * threads + 1)[1:-1]
     cuts = sorted({0, groups, *np.searchsorted(work, marks).tolist()})
-    return list(zip(cuts[:-1], cuts[1:], strict=True))
+    return list(pairwise(cuts))
 
 
 @lru_cache(maxsize=1)

@@ -240,7 +240,10 @@ def loops(width: int, width_value: int, features: int, kind: str) -> Loops:
 
     @compiled
     def forward(q, k, v, qs, ks, vs, wt, w, eps, tiny, korder, kptr, qorder, qptr, H, sums, norms, normalize, piece, g0, g1):  # type: ignore[no-untyped-def]
-        C, phi, local, state = len(qptr), numba.carray(_stack(M, k), (M,)), numba.carray(_stack(V, k), (V,)), numba.carray(_stack(S, k), (S,))
+        C = len(qptr)
+        phi = numba.carray(_stack(M, k), (M,))
+        local = numba.carray(_stack(V, k), (V,))
+        state = numba.carray(_stack(S, k), (S,))
         for g in range(g0, g1):
             k0, k1 = kptr[g], kptr[g + 1]
             longest = k1 - k0
@@ -268,10 +271,17 @@ def loops(width: int, width_value: int, features: int, kind: str) -> Loops:
 
     @compiled
     def backward(  # type: ignore[no-untyped-def]
-        q, k, v, qs, ks, vs, wt, w, eps, tiny, korder, kptr, qorder, qptr, H, sums, norms, normalize, dsums, dnorms, dq, dk, dv, piece, g0, g1
-    ):
-        C, phi, dphi, local = len(qptr), numba.carray(_stack(M, k), (M,)), numba.carray(_stack(M, k), (M,)), numba.carray(_stack(V, k), (V,))
-        state, dstate, turned, room = numba.carray(_stack(S, k), (S,)), numba.carray(_stack(S, k), (S,)), numba.carray(_stack(T, k), (T,)), numba.carray(_stack(D, k), (D,))
+        q, k, v, qs, ks, vs, wt, w, eps, tiny, korder, kptr, qorder, qptr, H,
+        sums, norms, normalize, dsums, dnorms, dq, dk, dv, piece, g0, g1,
+    ):  # fmt: skip
+        C = len(qptr)
+        phi = numba.carray(_stack(M, k), (M,))
+        dphi = numba.carray(_stack(M, k), (M,))
+        local = numba.carray(_stack(V, k), (V,))
+        state = numba.carray(_stack(S, k), (S,))
+        dstate = numba.carray(_stack(S, k), (S,))
+        turned = numba.carray(_stack(T, k), (T,))
+        room = numba.carray(_stack(D, k), (D,))
         for g in range(g0, g1):
             k0, k1 = kptr[g], kptr[g + 1]
             longest = k1 - k0
@@ -310,7 +320,8 @@ def loops(width: int, width_value: int, features: int, kind: str) -> Loops:
 
     @compiled
     def states(q, k, v, qs, ks, vs, wt, w, eps, tiny, korder, kptr, qorder, qptr, H, pieces, partial, n0, n1):  # type: ignore[no-untyped-def]
-        C, phi = len(qptr), numba.carray(_stack(M, k), (M,))
+        C = len(qptr)
+        phi = numba.carray(_stack(M, k), (M,))
         for n in range(n0, n1):
             state = partial[n]
             for t in range(pieces[n, 2], pieces[n, 3]):
@@ -324,7 +335,9 @@ def loops(width: int, width_value: int, features: int, kind: str) -> Loops:
     def apply(  # type: ignore[no-untyped-def]
         q, k, v, qs, ks, vs, wt, w, eps, tiny, korder, kptr, qorder, qptr, H, whole, sums, norms, normalize, pieces, n0, n1
     ):
-        C, phi, local = len(qptr), numba.carray(_stack(M, k), (M,)), numba.carray(_stack(V, k), (V,))
+        C = len(qptr)
+        phi = numba.carray(_stack(M, k), (M,))
+        local = numba.carray(_stack(V, k), (V,))
         for n in range(n0, n1):
             state, c = whole[pieces[n, 0]], pieces[n, 1]
             for t in range(pieces[n, 2], pieces[n, 3]):
@@ -340,8 +353,12 @@ def loops(width: int, width_value: int, features: int, kind: str) -> Loops:
         q, k, v, qs, ks, vs, wt, w, eps, tiny, korder, kptr, qorder, qptr, H, whole,
         sums, norms, normalize, dsums, dnorms, dq, dk, dv, pieces, partial, n0, n1,
     ):  # fmt: skip
-        C, phi, dphi, local = len(qptr), numba.carray(_stack(M, k), (M,)), numba.carray(_stack(M, k), (M,)), numba.carray(_stack(V, k), (V,))
-        turned, room = numba.carray(_stack(T, k), (T,)), numba.carray(_stack(D, k), (D,))
+        C = len(qptr)
+        phi = numba.carray(_stack(M, k), (M,))
+        dphi = numba.carray(_stack(M, k), (M,))
+        local = numba.carray(_stack(V, k), (V,))
+        turned = numba.carray(_stack(T, k), (T,))
+        room = numba.carray(_stack(D, k), (D,))
         for n in range(n0, n1):
             state, dstate, c = whole[pieces[n, 0]], partial[n], pieces[n, 1]
             for h in range(H):
@@ -357,8 +374,12 @@ def loops(width: int, width_value: int, features: int, kind: str) -> Loops:
 
     @compiled
     def key_backward(q, k, v, qs, ks, vs, wt, w, eps, tiny, korder, kptr, qorder, qptr, H, dstates, dk, dv, pieces, n0, n1):  # type: ignore[no-untyped-def]
-        C, phi, dphi, local = len(qptr), numba.carray(_stack(M, k), (M,)), numba.carray(_stack(M, k), (M,)), numba.carray(_stack(V, k), (V,))
-        turned, room = numba.carray(_stack(T, k), (T,)), numba.carray(_stack(D, k), (D,))
+        C = len(qptr)
+        phi = numba.carray(_stack(M, k), (M,))
+        dphi = numba.carray(_stack(M, k), (M,))
+        local = numba.carray(_stack(V, k), (V,))
+        turned = numba.carray(_stack(T, k), (T,))
+        room = numba.carray(_stack(D, k), (D,))
         for n in range(n0, n1):
             dstate = dstates[pieces[n, 0]]
             for c in range(C):
@@ -369,7 +390,8 @@ def loops(width: int, width_value: int, features: int, kind: str) -> Loops:
                         place = (i * C + c) * H + h
                         at = i * ks + (c * H + h) * D
                         _features(k, at, wt, eps, phi, D, M, KIND)
-                        _give(phi, dphi, v, i * vs + (c * H + h) * V, dstate, turned, (c * H + h) * S, local, dv, place * V, M, V)
+                        s = (c * H + h) * S
+                        _give(phi, dphi, v, i * vs + (c * H + h) * V, dstate, turned, s, local, dv, place * V, M, V)
                         _features_backward(k, at, w, eps, phi, dphi, room, dk, place * D, D, M, KIND)
 
     return Loops(forward, backward, states, apply, query_backward, key_backward, S)

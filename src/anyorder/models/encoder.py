@@ -149,7 +149,8 @@ def _head(channels: int, channels_out: int | None) -> nn.Module:
 
 def _check_target(target: IndexSet | None, steps: Sequence[int]) -> None:
     if target is not None and target.order not in steps:
-        raise ValueError(f"target must be of an order that a layer writes: expected one of {sorted({*steps})}, got {target.order}")
+        known = sorted({*steps})
+        raise ValueError(f"target must be of an order that a layer writes: expected one of {known}, got {target.order}")
 
 
 def _target(target: IndexSet | None, order: int) -> IndexSet | None:
