@@ -6,7 +6,6 @@ import torch
 from anyorder.baselines.hypergraphs import (
     CliqueConvolution,
     HypergraphConvolution,
-    attention_network,
     clique_expansion,
     with_loops,
 )
@@ -137,7 +136,7 @@ def test_wrong_settings_are_refused():
     with pytest.raises(ValueError, match="'count' or 'mean', got 'sum'"):
         clique_expansion(example(), "sum")
     with pytest.raises(ValueError, match="multiple of the heads, got 6 channels and 4 heads"):
-        attention_network(num_layers=2, heads=4, channels_in=3, channels=6, channels_out=2, dropout=0.0)
+        HypergraphConvNet(channels=6, heads=4).build(SHAPES)
     with pytest.raises(ValueError, match="at least one layer"):
         CliqueGCN(layers=0).build(SHAPES)
 

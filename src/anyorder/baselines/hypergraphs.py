@@ -175,12 +175,22 @@ def build_network(
 
 
 def attention_network(
-    *, num_layers: int, heads: int, channels_in: int, channels: int, channels_out: int, dropout: float
+    *,
+    num_layers: int,
+    heads: int,
+    attention_dropout: float,
+    channels_in: int,
+    channels: int,
+    channels_out: int,
+    dropout: float,
 ) -> HypergraphNetwork:
     """Hypergraph convolutions with attention: heads side by side, ``channels`` together; one head at the end."""
     if heads < 1 or channels % heads:
         raise ValueError(f"channels must be a multiple of the heads, got {channels} channels and {heads} heads")
     widths = [channels_in, *[channels] * (num_layers - 1)]
-    hidden = [HypergraphConvolution(a, b // heads, heads=heads, concat=True, dropout=dropout) for a, b in pairwise(widths)]
-    last = HypergraphConvolution(widths[-1], channels_out, heads=1, concat=False, dropout=dropout)
-    return HypergraphNetwork([*hidden, last], dropout=dropout)
+    layers = [
+        HypergraphConvolution(a, b // heads, heads=heads, concat=True, dropout=attention_dropout)
+        for a, b in pairwise(widths)
+    ]
+    last = HypergraphConvolution(widths[-1], channels_out, heads=1, concat=False, dropout=attention_dropout)
+    return HypergraphNetwork([*layers, last], dropout=dropout)

@@ -50,7 +50,7 @@ def _recipe(setting: Setting, model: HypergraphModel) -> Callable[[Scale], Run]:
             setting.task,
             _with_channels(model, channels),
             setting.optimiser,
-            Schedule(epochs=epochs, patience=epochs // 4 if quick else 100),
+            Schedule(epochs=epochs, patience=100),
             batch_size=1,
             reduced=_reduced(setting) if quick else "",
         )
