@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from anyorder.cli import algebra, experiments, models, set_to_graph
+from anyorder.cli import algebra, bench, experiments, models, set_to_graph
 from anyorder.data.commands import add_commands as add_data
 
 _DESCRIPTION = "Permutation-equivariant Transformers for sets, graphs, hypergraphs and maps between them."
@@ -16,6 +16,7 @@ _EXAMPLES = """examples:
   anyorder run chains --all --seeds 10      Table 1 of the paper
   anyorder table chains                     measured beside the paper's values
   anyorder data list                        datasets, and whether they are here
+  anyorder bench scaling --models gcn       time and memory against the number of edges
 """
 
 
@@ -29,6 +30,7 @@ def parser() -> argparse.ArgumentParser:
     algebra.add_commands(commands)
     experiments.add_commands(commands)
     models.add_commands(commands)
+    bench.add_commands(commands)
     set_to_graph.add_data(add_data(commands))
     return top
 

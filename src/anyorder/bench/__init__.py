@@ -1,0 +1,19 @@
+"""Time and memory of models and layers, measured."""
+
+from anyorder.bench.graphs import barabasi_albert
+from anyorder.bench.isolation import Outcome, isolated
+from anyorder.bench.measure import Timing, measure, peak_memory, planning
+from anyorder.bench.products import Product, executed_products, time_products
+
+__all__ = [
+    "Outcome",
+    "Product",
+    "Timing",
+    "barabasi_albert",
+    "executed_products",
+    "isolated",
+    "measure",
+    "peak_memory",
+    "planning",
+    "time_products",
+]

@@ -1,0 +1,98 @@
+"""``anyorder bench scaling | layer``: time and memory, measured on this machine."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+_SCALING = """Time and memory of a forward pass and a training step against the number of edges, on Barabasi-Albert graphs
+with 5 links per new node: the runtime figure of the paper. Each model and size runs in a process of its own; a model that
+runs out of memory or time is not tried on larger graphs. DIR gets scaling.csv and scaling.png; given again, the command
+goes on with what is missing in the file."""
+_TEXT = "Measure time and memory on this machine."
+_LAYER = """Times a 2->2 encoder layer with kernel attention beside the matrix products that it does, timed alone on the same
+shapes. The products inside its attention operator, which never appear as such, are timed apart."""
+
+
+def add_commands(commands: Any) -> None:
+    bench = commands.add_parser("bench", help="measure time and memory on this machine", description=_TEXT)
+    kinds = bench.add_subparsers(dest="kind", metavar="KIND", required=True)
+    _add_scaling(kinds)
+    _add_layer(kinds)
+
+
+def _add_scaling(kinds: Any) -> None:
+    parser = kinds.add_parser("scaling", help="against the number of edges, for all models", description=_SCALING)
+    parser.add_argument("--sizes", type=int, nargs="+", metavar="EDGES", help="directed edges (default: 100 to 1,000,000)")
+    parser.add_argument("--models", nargs="+", metavar="NAME", help="such as 'Ours (S, phi)' GCN (default: all ten)")
+    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="graphs of each size (default: 3; the paper: 10)")
+    parser.add_argument("--memory-limit", type=float, default=8, metavar="GB", help="of a model and size (default: 8)")
+    parser.add_argument("--time-limit", type=float, default=300, metavar="S", help="of a model and size (default: 300)")
+    parser.add_argument("--no-step", action="store_true", help="forward passes only")
+    _add_clock(parser)
+    parser.add_argument("--out", type=Path, default=Path("runs/scaling"), metavar="DIR", help="default: runs/scaling")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    parser.set_defaults(run=_scaling)
+
+
+def _add_layer(kinds: Any) -> None:
+    parser = kinds.add_parser("layer", help="an encoder layer beside its own matrix products", description=_LAYER)
+    parser.add_argument("--channels", type=int, default=32, metavar="C", help="default: 32")
+    parser.add_argument("--edges", type=int, default=10_000, metavar="E", help="directed edges (default: 10000)")
+    parser.add_argument("--heads", type=int, default=4, metavar="H", help="default: 4")
+    parser.add_argument("--head-channels", type=int, default=8, metavar="D", help="default: 8")
+    parser.add_argument("--coupling", choices=("relaxed", "exact"), default="relaxed")
+    parser.add_argument("--step", action="store_true", help="forward and backward as well")
+    _add_clock(parser)
+    parser.set_defaults(run=_layer)
+
+
+def _add_clock(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--threads", type=int, default=1, metavar="N", help="of each process (default: 1)")
+    text = "cpu is not stretched by other work on the machine (default: cpu)"
+    parser.add_argument("--clock", choices=("wall", "cpu"), default="cpu", help=text)
+
+
+def _check(args: argparse.Namespace, *names: str) -> None:
+    for name in names:
+        value = getattr(args, name)
+        if value is not None and value <= 0:
+            raise ValueError(f"--{name.replace('_', '-')} must be positive, got {value}")
+
+
+def _scaling(args: argparse.Namespace) -> int:
+    from anyorder.bench.fits import draw, table
+    from anyorder.bench.models import find_models
+    from anyorder.bench.scaling import SIZES, Case, Limits, run_scaling
+
+    _check(args, "seeds", "memory_limit", "time_limit", "threads")
+    sizes = sorted(set(args.sizes or SIZES))
+    if sizes[0] < 10:
+        raise ValueError(f"--sizes must be at least 10 directed edges, one node with 5 links: got {sizes[0]}")
+    cases = [Case(model, edges, args.seeds, not args.no_step) for edges in sizes for model in find_models(args.models)]
+    limits = Limits(args.memory_limit, args.time_limit, args.threads)
+    rows = [row for row in run_scaling(cases, limits, args.out, quiet=args.quiet) if row.threads == args.threads]
+    print(f"\n{table(rows, args.clock)}\n")
+    print(f"{args.clock} seconds on {args.threads} threads; rows in {args.out / 'scaling.csv'}")
+    print(f"drawn in {draw(rows, args.out / 'scaling.png', args.clock)}")
+    return 0
+
+
+def _layer(args: argparse.Namespace) -> int:
+    import torch
+
+    from anyorder.bench.layer import compare_layer, encoder_layer, list_products, report
+
+    _check(args, "channels", "edges", "heads", "head_channels", "threads")
+    torch.set_num_threads(args.threads)
+    layer, x = encoder_layer(
+        channels=args.channels, edges=args.edges, heads=args.heads, head_channels=args.head_channels, coupling=args.coupling
+    )
+    found = compare_layer(layer, x, step=args.step, clock=args.clock)
+    size = f"{x.index.num_entries - x.num_nodes:,} directed edges, {x.num_nodes:,} nodes"
+    print(f"Enc_2->2({args.channels}, {args.head_channels}, {args.heads}), {args.coupling}, on {size}")
+    for each in found:
+        print(f"\nmatrix products of the {each.name}\n{list_products(each.products)}")
+    print(f"\n{args.clock} seconds on {args.threads} threads\n{report(found)}")
+    return 0
