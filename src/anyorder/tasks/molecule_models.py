@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from anyorder.baselines.molecules import (
 from anyorder.data.laplacian import flip_signs
 from anyorder.data.molecule_batch import MoleculeBatch
 from anyorder.data.molecule_graphs import ATOM_FEATURES, BOND_FEATURES
-from anyorder.layers import EncoderLayer, Kernel, RandomFeatures, Softmax
+from anyorder.layers import EncoderLayer, EquivariantLinear, Kernel, RandomFeatures, Softmax
 from anyorder.layouts import Features
 from anyorder.models import EquivariantMLP
 from anyorder.tasks.molecule_goals import Goal, goal_of
@@ -212,6 +213,8 @@ class MoleculeMLP(MoleculeModel):
             reduce=self.reduce,
             dropout=self.dropout,
         )
+        if self.reduce == "sum":
+            calm(body)
         return OnMolecules(AtomsAndBonds(self.channels), body)
 
 
@@ -260,6 +263,22 @@ class MoleculeFingerprint(MoleculeModel):
         return FingerprintMLP(
             num_layers=self.layers, channels=self.channels, dropout=self.dropout, channels_out=channels_out
         )
+
+
+# How many entries a class sums over in a molecule of ordinary size, roughly.
+SUMMED = {"pointwise": 1, "local": 2, "global": 20}
+
+
+def calm(model: EquivariantMLP) -> None:
+    """Scale the first weights so that activations neither grow nor fade through sums and ReLU: no norm holds them.
+
+    As drawn, each layer would multiply them many times over on a molecule, and no learning rate would do for all layers.
+    """
+    for layer in model.layers:
+        assert isinstance(layer, EquivariantLinear)
+        for cls, weight in zip(layer.classes, layer.weight.data, strict=True):
+            together = sum(other.target == cls.target for other in layer.classes)
+            weight *= math.sqrt(6 / together) / SUMMED[cls.kind]  # 6: uniform weights, half of them past ReLU
 
 
 def _pooling(order: int, channels: int, heads: int, head_channels: int, dropout: float) -> EncoderLayer:
