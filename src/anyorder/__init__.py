@@ -11,22 +11,46 @@ if TYPE_CHECKING:
         EncoderLayer,
         EquivariantAttention,
         EquivariantLinear,
+        MixedEncoder,
         RandomFeatures,
         Softmax,
+        SymmetricLinear,
+        mixed_linear,
         redraw_features,
     )
-    from anyorder.layouts import CompleteIndexSet, DenseIndexSet, Features, IndexSet, SparseIndexSet, collate
+    from anyorder.layouts import (
+        CompleteIndexSet,
+        DenseIndexSet,
+        Features,
+        IndexSet,
+        MixedFeatures,
+        SparseIndexSet,
+        SymmetricIndexSet,
+        collate,
+    )
     from anyorder.models import Encoder, EquivariantMLP
 
 _HOMES = {
-    "anyorder.layouts": ("CompleteIndexSet", "DenseIndexSet", "Features", "IndexSet", "SparseIndexSet", "collate"),
+    "anyorder.layouts": (
+        "CompleteIndexSet",
+        "DenseIndexSet",
+        "Features",
+        "IndexSet",
+        "MixedFeatures",
+        "SparseIndexSet",
+        "SymmetricIndexSet",
+        "collate",
+    ),
     "anyorder.layers": (
         "Elu",
         "EncoderLayer",
         "EquivariantAttention",
         "EquivariantLinear",
+        "MixedEncoder",
         "RandomFeatures",
         "Softmax",
+        "SymmetricLinear",
+        "mixed_linear",
         "redraw_features",
     ),
     "anyorder.models": ("Encoder", "EquivariantMLP"),
@@ -45,10 +69,15 @@ __all__ = [
     "EquivariantMLP",
     "Features",
     "IndexSet",
+    "MixedEncoder",
+    "MixedFeatures",
     "RandomFeatures",
     "Softmax",
     "SparseIndexSet",
+    "SymmetricIndexSet",
+    "SymmetricLinear",
     "collate",
+    "mixed_linear",
     "redraw_features",
 ]
 

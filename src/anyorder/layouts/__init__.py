@@ -4,8 +4,10 @@ from anyorder.layouts.complete import CompleteIndexSet, DenseIndexSet, complete_
 from anyorder.layouts.features import Features, collate
 from anyorder.layouts.index_set import Entries, IndexSet
 from anyorder.layouts.lookup import Segments, TupleIndex
+from anyorder.layouts.mixed import MixedFeatures
 from anyorder.layouts.plan import Groups, Plan, Queries, Spread
 from anyorder.layouts.sparse import SparseIndexSet
+from anyorder.layouts.symmetric import SymmetricIndexSet
 from anyorder.layouts.tiles import Tile, cut_tiles
 
 __all__ = [
@@ -15,11 +17,13 @@ __all__ = [
     "Features",
     "Groups",
     "IndexSet",
+    "MixedFeatures",
     "Plan",
     "Queries",
     "Segments",
     "SparseIndexSet",
     "Spread",
+    "SymmetricIndexSet",
     "Tile",
     "TupleIndex",
     "collate",

@@ -1,0 +1,83 @@
+"""Unordered hyperedges: index sets that store each set of nodes once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations, permutations
+
+import torch
+from torch import Tensor
+
+from anyorder.layouts.index_set import IndexSet
+from anyorder.layouts.lookup import TupleIndex
+from anyorder.layouts.sparse import SparseIndexSet
+
+
+class SymmetricIndexSet(SparseIndexSet):
+    """Hyperedges of one size whose nodes have no order; each row holds its distinct nodes in ascending order.
+
+    >>> edges = SymmetricIndexSet(torch.tensor([[2, 0], [1, 2]]), num_nodes=3)
+    >>> edges.tuples.tolist(), edges.ordered().num_entries
+    ([[0, 2], [1, 2]], 4)
+    """
+
+    def __init__(
+        self, tuples: Tensor, *, num_nodes: int, node_graph: Tensor | None = None, num_graphs: int | None = None
+    ) -> None:
+        if isinstance(tuples, Tensor) and tuples.ndim == 2 and tuples.dtype == torch.int64:
+            tuples = tuples.sort(1).values
+            repeated = (tuples[:, 1:] == tuples[:, :-1]).any(1).nonzero().flatten()
+            if len(repeated):
+                row = int(repeated[0])
+                raise ValueError(f"an unordered hyperedge has distinct nodes: row {row} is {tuples[row].tolist()}")
+        super().__init__(tuples, num_nodes=num_nodes, node_graph=node_graph, num_graphs=num_graphs)
+
+    def ordered(self) -> SparseIndexSet:
+        """The same hyperedges with every order of their nodes; row e * order! + p is order p of hyperedge e."""
+        every = [list(axes) for axes in permutations(range(self.order))]
+        tuples = torch.stack([self.tuples[:, axes] for axes in every], 1).flatten(0, 1)
+        return SparseIndexSet(tuples, num_nodes=self.num_nodes, node_graph=self.node_graph, num_graphs=self.num_graphs)
+
+    def subsets(self, size: int) -> Subsets:
+        """The subsets of each hyperedge with so many nodes."""
+        return self._once(("subsets", size), lambda: self._subsets(size))
+
+    def _subsets(self, size: int) -> Subsets:
+        axes = list(combinations(range(self.order), size))
+        if size == 0:
+            return Subsets(self.entry_graph[:, None], self.num_graphs, None)
+        if size == 1:
+            return Subsets(self.tuples, self.num_nodes, None)
+        every = torch.stack([self.tuples[:, list(some)] for some in axes], 1)
+        sorting = TupleIndex.build(every.flatten(0, 1), self.num_nodes)
+        first = torch.ones_like(sorting.codes, dtype=torch.bool)
+        first[1:] = sorting.codes[1:] != sorting.codes[:-1]
+        ids = torch.empty_like(sorting.order)
+        ids[sorting.order] = first.cumsum(0) - 1
+        distinct = TupleIndex.build(every.flatten(0, 1)[sorting.order[first]], self.num_nodes)
+        return Subsets(ids.view(-1, len(axes)), len(distinct.codes), distinct)
+
+    def find_subsets(self, target: SymmetricIndexSet, size: int) -> Tensor:
+        """(target entry, subset): which subset of this index set equals each subset of a target entry, -1 for none."""
+        known = self.subsets(size)
+        if known.index is None:
+            return target.subsets(size).ids
+        axes = combinations(range(target.order), size)
+        every = torch.stack([target.tuples[:, list(some)] for some in axes], 1)
+        return known.index.find(every.flatten(0, 1)).view(len(every), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Subsets:
+    """(entry, subset): the number of each subset of each hyperedge."""
+
+    ids: Tensor
+    count: int
+    index: TupleIndex | None
+
+
+def check_symmetric(index: IndexSet) -> SymmetricIndexSet:
+    """Refuse index sets whose tuples are ordered."""
+    if not isinstance(index, SymmetricIndexSet):
+        raise TypeError(f"a symmetric layer takes a SymmetricIndexSet, got {type(index).__name__}")
+    return index
