@@ -1,0 +1,47 @@
+"""Hypergraphs with edges of many sizes, as incidences between nodes and unordered hyperedges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from anyorder.layouts.lookup import Segments
+from anyorder.layouts.plan import Queries
+from anyorder.layouts.transfer import Transferable
+
+
+@dataclass(frozen=True, eq=False)
+class IncidenceSet(Transferable):
+    """Which node is in which hyperedge, sorted both ways.
+
+    >>> incidence = IncidenceSet.build(torch.tensor([0, 1, 1]), torch.tensor([0, 0, 1]), num_nodes=2, num_edges=2)
+    >>> incidence.sizes.tolist()
+    [2, 1]
+    """
+
+    node: Tensor
+    edge: Tensor
+    by_node: Segments
+    by_edge: Segments
+    each_node: Queries
+    each_edge: Queries
+    sizes: Tensor
+
+    @classmethod
+    def build(cls, node: Tensor, edge: Tensor, *, num_nodes: int, num_edges: int) -> IncidenceSet:
+        """From pairs (node, edge), which must be distinct."""
+        if node.shape != edge.shape or node.ndim != 1:
+            raise ValueError(f"node and edge must be two lists of one length, got {tuple(node.shape)} and {tuple(edge.shape)}")
+        for name, values, bound in (("node", node, num_nodes), ("edge", edge, num_edges)):
+            if len(values) and not (int(values.min()) >= 0 and int(values.max()) < bound):
+                raise ValueError(f"{name} must lie in 0..{bound - 1}, got {int(values.min())} to {int(values.max())}")
+        sizes = torch.bincount(edge, minlength=num_edges)
+        by_node, by_edge = Segments.build(node, num_nodes), Segments.build(edge, num_edges)
+        return cls(node, edge, by_node, by_edge, _every(num_nodes), _every(num_edges), sizes)
+
+
+def _every(count: int) -> Queries:
+    """Each row asks the group of its own number."""
+    return Queries(torch.arange(count), torch.arange(count + 1)[None])
