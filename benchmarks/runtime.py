@@ -1,95 +1,69 @@
-"""The runtime model of the paper beside GPS (Performer), forward and training step, in one run.
+"""The runtime model of the paper beside GPS (Performer) x 4, forward pass and training step, in one run.
 
     OMP_NUM_THREADS=1 python benchmarks/runtime.py --edges 10000 100000
+
+Enc_2->2(32, 8, 4) x 4 and Enc_2->0 on a Barabasi-Albert graph, with relaxed and with exact coupling; what building the plan
+takes beside a forward pass; peak memory of a training step, each in a process of its own.
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
-import time
 
-import networkx
 import torch
 
-from anyorder import Encoder, Features, RandomFeatures, SparseIndexSet
+from anyorder import RandomFeatures
+from anyorder.bench import barabasi_albert, planning
+from anyorder.bench.models import MODELS, HigherOrder, Workload
+from shared import parser, show, start, step_memory, times
+
+GPS = "GPS (Performer)"
+ROWS = {
+    "relaxed": HigherOrder("sparse", RandomFeatures(), "relaxed"),
+    "exact": HigherOrder("sparse", RandomFeatures(), "exact"),
+    GPS: MODELS[GPS],
+}
 
 
-def graph(edges: int, seed: int = 0) -> SparseIndexSet:
-    """A Barabasi-Albert graph with 5 links per new node: loops first, then both directions of each edge."""
-    nodes = max(7, edges // 10)
-    pairs = torch.tensor(list(networkx.barabasi_albert_graph(nodes, 5, seed=seed).edges))
-    loops = torch.arange(nodes).repeat(2, 1).T
-    return SparseIndexSet(torch.cat([loops, pairs, pairs.flip(1)]), num_nodes=nodes)
+def make(given: tuple[str, int]) -> Workload:
+    """A row of the table on a graph of this many edges."""
+    name, edges = given
+    torch.manual_seed(0)
+    return ROWS[name].on(barabasi_albert(edges))
 
 
-def timed(work, repeats: int) -> float:
-    work()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
-
-
-def gps(layers: int = 4) -> torch.nn.Module:
-    from torch_geometric.nn import GINConv, GPSConv
-
-    def update() -> torch.nn.Module:
-        return torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.ReLU(), torch.nn.Linear(32, 32))
-
-    class Stack(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.layers = torch.nn.ModuleList(
-                GPSConv(32, GINConv(update()), heads=4, attn_type="performer") for _ in range(layers)
-            )
-
-        def forward(self, x, links, batch):
-            for layer in self.layers:
-                x = layer(x, links, batch)
-            return x
-
-    return Stack()
+def compare(edges: int, options: argparse.Namespace) -> None:
+    """Print the table of one size."""
+    graph = barabasi_albert(edges)
+    lines = [("", "forward s", "x GPS", "step s", "x GPS", "plan/forward", "step GB")]
+    found = {}
+    for name in (GPS, *options.coupling):
+        work = make((name, edges))
+        ROWS[name].on(barabasi_albert(100), work.model).step()  # compiled before the plan is timed
+        with planning() as spent:
+            work.forward()
+        found[name] = times(work, options)
+        ratios = [f"{ours / gps:.1f}" for ours, gps in zip(found[name], found[GPS], strict=True)]
+        plan = getattr(spent, options.clock) / found[name][0]
+        memory = step_memory(make, (name, edges)) if options.memory else "-"
+        forward, step = (f"{value:.4f}" for value in found[name])
+        lines.append((name, forward, ratios[0], step, ratios[1], f"{plan:.1%}", memory))
+    print(f"\n{graph.num_entries - graph.num_nodes:,} directed edges, {graph.num_nodes:,} nodes")
+    show(lines)
+    if {"relaxed", "exact"} <= set(found):
+        ratios = [f"{exact / relaxed:.2f}" for exact, relaxed in zip(found["exact"], found["relaxed"], strict=True)]
+        print(f"exact / relaxed: forward {ratios[0]}, step {ratios[1]}")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--edges", type=int, nargs="+", default=[10_000, 100_000])
-    parser.add_argument("--coupling", default="relaxed", choices=("relaxed", "exact"))
-    parser.add_argument("--repeats", type=int, default=3)
-    options = parser.parse_args()
-    torch.manual_seed(0)
-    sizes = {"channels": 32, "heads": 4, "head_channels": 8}
-    model = Encoder(
-        order_in=2, orders=(2, 2, 2, 2, 0), channels_in=32, channels_out=32, kernel=RandomFeatures(), coupling=options.coupling, **sizes
-    )
-    other = gps()
-    print(f"threads {torch.get_num_threads()}, coupling {options.coupling}")
-    for edges in options.edges:
-        index = graph(edges)
-        x = Features(index, torch.randn(index.num_entries, 32))
-        links = index.tuples[index.num_nodes :].T.contiguous()
-        nodes, batch = torch.randn(index.num_nodes, 32), torch.zeros(index.num_nodes, dtype=torch.int64)
-        start = time.perf_counter()
-        fresh = SparseIndexSet._trusted(index.tuples, index.num_nodes, index.node_graph, 1)
-        for layer in model.layers:
-            fresh.plan(fresh.with_order(layer.order_out)).prepare(layer.attention.classes)
-        plan = time.perf_counter() - start
-
-        def step(run) -> None:
-            run().square().mean().backward()
-
-        with torch.no_grad():
-            ours = timed(lambda: model(x).rows, options.repeats)
-            theirs = timed(lambda: other(nodes, links, batch), options.repeats)
-        ours_step = timed(lambda: step(lambda: model(x).rows), options.repeats)
-        theirs_step = timed(lambda: step(lambda: other(nodes, links, batch)), options.repeats)
-        print(
-            f"{index.num_entries - index.num_nodes:>8} edges: forward {ours:.3f} s, {ours / theirs:.1f} x GPS ({theirs:.4f} s); "
-            f"step {ours_step:.3f} s, {ours_step / theirs_step:.1f} x GPS ({theirs_step:.4f} s); plan {plan:.4f} s, {plan / ours:.2f} of a forward"
-        )
+    options = parser(__doc__ or "")
+    options.add_argument("--edges", type=int, nargs="+", default=[10_000, 100_000])
+    options.add_argument("--coupling", nargs="+", choices=("relaxed", "exact"), default=["relaxed", "exact"])
+    options.add_argument("--no-memory", dest="memory", action="store_false", help="leave out the peak memory")
+    chosen = options.parse_args()
+    start(chosen, "Runtime model, 32 channels x 4 layers, beside GPS of the same size")
+    for edges in chosen.edges:
+        compare(edges, chosen)
 
 
 if __name__ == "__main__":

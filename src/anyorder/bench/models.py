@@ -20,12 +20,18 @@ Layout = Literal["sparse", "dense"]
 Convolution = Literal["gcn", "gin", "gatv2", "gps"]
 
 
+def mean_square(values: Tensor) -> Tensor:
+    """A loss for where no other is at hand."""
+    return values.square().mean()
+
+
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """A model and a call of it on one graph."""
+    """A model, a call of it on one input, and what a training step makes small."""
 
     model: nn.Module
     run: Callable[[], Tensor]
+    loss: Callable[[Tensor], Tensor] = mean_square
 
     def forward(self) -> None:
         """One forward pass, without gradients."""
@@ -37,12 +43,12 @@ class Workload:
         """Forward and backward pass of a training step."""
         self.model.train()
         self.model.zero_grad()
-        self.run().square().mean().backward()
+        self.loss(self.run()).backward()
 
 
 @dataclass(frozen=True)
 class HigherOrder:
-    """MLP_pi: [L_2->2(32), ReLU] x 4, L_2->0(32). With a kernel, ours: Enc_2->2(32, 8, 4) x 4, Enc_2->0, LayerNorm, Linear."""
+    """MLP_pi: [L_2->2(32), ReLU] x 4, L_2->0(32). Ours, with a kernel: Enc_2->2(32, 8, 4) x 4, Enc_2->0, a head."""
 
     layout: Layout
     kernel: Kernel | None = None

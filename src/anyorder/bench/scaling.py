@@ -157,7 +157,7 @@ def run_scaling(cases: Sequence[Case], limits: Limits, out: Path, *, quiet: bool
                 rows.append(row)
                 write_rows(path, rows)
                 if not quiet:
-                    bar.console.print(describe(row), highlight=False)
+                    bar.console.print(describe(row), highlight=False, soft_wrap=True)
             bar.advance(task)
     return rows
 

@@ -1,0 +1,115 @@
+"""A batch of small graphs like molecules: our model beside GIN of the same depth and width on the same batch.
+
+    OMP_NUM_THREADS=1 python benchmarks/molecules_like.py
+
+256 graphs of 14 nodes and 29 directed edges, with loops. Ours: Enc_2->2,phi(256, 8, 4) x 8, Enc_2->0(256, 16, 8), LayerNorm,
+Linear(1). GIN: GINConv x 8 with Linear-ReLU-Linear, sum over nodes, Linear(1). Peak memory in processes of their own.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from anyorder import EncoderLayer, Features, RandomFeatures, SparseIndexSet, collate
+from anyorder.bench import planning
+from anyorder.bench.models import Workload, perceptron
+from anyorder.extras import require
+from shared import parser, show, start, step_memory, times
+
+NODES, LAYERS = 14, 8
+
+
+def molecule(generator: torch.Generator) -> SparseIndexSet:
+    """A random tree with one ring bond, both ways, and one more edge one way: 29 directed edges, after the loops."""
+    parent = (torch.rand(NODES - 1, generator=generator) * torch.arange(1, NODES)).long()
+    links = {tuple(pair) for pair in torch.stack([parent, torch.arange(1, NODES)], 1).tolist()}
+    links |= {(b, a) for a, b in links}
+    free = [(a, b) for a in range(NODES) for b in range(a) if (a, b) not in links]
+    ring, single = (free[number] for number in torch.randperm(len(free), generator=generator)[:2].tolist())
+    both = [*sorted(links), ring, ring[::-1], single]
+    loops = [(node, node) for node in range(NODES)]
+    return SparseIndexSet(torch.tensor([*loops, *both]), num_nodes=NODES)
+
+
+def batch(graphs: int, channels: int) -> Features:
+    """Random features on a disjoint union of such graphs."""
+    generator = torch.Generator().manual_seed(0)
+    sets = [molecule(generator) for _ in range(graphs)]
+    return collate([Features(index, torch.randn(index.num_entries, channels, generator=generator)) for index in sets])
+
+
+class Ours(nn.Module):
+    """Eight 2->2 layers with kernel attention and one to a vector for each graph."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        layers = [
+            EncoderLayer(
+                order_in=2, order_out=2, channels=channels, heads=4, head_channels=8, kernel=RandomFeatures(), dropout=0.1
+            )
+            for _ in range(LAYERS)
+        ]
+        last = EncoderLayer(order_in=2, order_out=0, channels=channels, heads=8, head_channels=16, dropout=0.1)
+        self.layers = nn.ModuleList([*layers, last])
+        self.head = nn.Sequential(nn.LayerNorm(channels), nn.Linear(channels, 1))
+
+    def forward(self, x: Features) -> Tensor:
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(x.rows)
+
+
+class Gin(nn.Module):
+    """Eight GIN convolutions, ReLU between, and the sum over the nodes of each graph."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        pyg = require("torch_geometric.nn", "pyg")
+        self.layers = nn.ModuleList(pyg.GINConv(perceptron(channels)) for _ in range(LAYERS))
+        self.head = nn.Linear(channels, 1)
+
+    def forward(self, x: Tensor, links: Tensor, graph: Tensor, graphs: int) -> Tensor:
+        for layer in self.layers:
+            x = layer(x, links).relu()
+        return self.head(x.new_zeros(graphs, x.shape[1]).index_add(0, graph, x))
+
+
+def make(given: tuple[str, int, int]) -> Workload:
+    """A model on a batch."""
+    name, graphs, channels = given
+    torch.manual_seed(0)
+    x = batch(graphs, channels)
+    if name == "ours":
+        ours = Ours(channels)
+        return Workload(ours, lambda: ours(x))
+    gin = Gin(channels)
+    loops = x.index.tuples[:, 0] == x.index.tuples[:, 1]
+    links = x.index.tuples[~loops].T.contiguous()
+    return Workload(gin, lambda: gin(x.rows[loops], links, x.index.node_graph, graphs))
+
+
+def main() -> None:
+    options = parser(__doc__ or "")
+    options.add_argument("--graphs", type=int, default=256)
+    options.add_argument("--channels", type=int, default=256)
+    chosen = options.parse_args()
+    start(chosen, f"{chosen.graphs} graphs of {NODES} nodes and 29 directed edges, {chosen.channels} channels")
+    lines: list[tuple[str, ...]] = [("", "forward s", "x GIN", "step s", "x GIN", "plan/forward", "step GB")]
+    gin: tuple[float, float] | None = None
+    for name in ("GIN", "ours"):
+        given = (name, chosen.graphs, chosen.channels)
+        make((name, 2, chosen.channels)).step()  # compiled before the plan is timed
+        work = make(given)
+        with planning() as spent:
+            work.forward()
+        found = times(work, chosen)
+        gin = gin or found
+        plan = f"{getattr(spent, chosen.clock) / found[0]:.1%}"
+        cells = [text for value, other in zip(found, gin, strict=True) for text in (f"{value:.3f}", f"{value / other:.1f}")]
+        lines.append((name, *cells, plan, step_memory(make, given)))
+    show(lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""What the benchmarks have in common: options, a heading, ratios, and peak memory in a process of its own."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from anyorder.bench import isolated, measure, peak_memory
+from anyorder.bench.fits import aligned
+from anyorder.bench.measure import resident_memory
+from anyorder.bench.models import Workload
+
+
+def parser(text: str) -> argparse.ArgumentParser:
+    """The options of every benchmark."""
+    made = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    threads = int(os.environ.get("OMP_NUM_THREADS", "1"))
+    made.add_argument("--threads", type=int, default=threads, help="default: OMP_NUM_THREADS, or 1")
+    made.add_argument("--clock", choices=("cpu", "wall"), default="cpu", help="cpu is not stretched by other work (default)")
+    made.add_argument("--repeats", type=int, help="of each measurement (default: as many as fill a second, at least 3)")
+    return made
+
+
+def start(options: argparse.Namespace, what: str) -> None:
+    """Fix threads and seed, and say what is measured."""
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(0)
+    print(f"{what}\nmedian {options.clock} seconds, {options.threads} threads, torch {torch.__version__}")
+
+
+def show(lines: Sequence[tuple[str, ...]]) -> None:
+    """Print a table."""
+    print(f"\n{aligned(lines)}", flush=True)
+
+
+def times(work: Workload, options: argparse.Namespace) -> tuple[float, float]:
+    """Seconds of a forward pass and of a training step."""
+    found = [measure(call, repeats=options.repeats) for call in (work.forward, work.step)]
+    return found[0].of(options.clock), found[1].of(options.clock)
+
+
+def step_memory(make: Callable[[Any], Workload], argument: Any) -> str:
+    """GB that two training steps take at most, beyond what was there before model and input: or how they failed."""
+    outcome = isolated(_steps, (make, argument))
+    return f"{outcome.results[0] / 1e9:.2f}" if outcome.results else outcome.status
+
+
+def _steps(given: tuple[Callable[[Any], Workload], Any]) -> Iterator[int]:
+    make, argument = given
+    base = resident_memory()
+    work = make(argument)
+    with peak_memory(base) as peak:
+        work.step()
+        work.step()
+    yield peak.bytes
