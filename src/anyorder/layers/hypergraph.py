@@ -23,7 +23,9 @@ class IncidenceAttention(nn.Module):
 
     directions: Tensor | None
 
-    def __init__(self, *, channels: int, heads: int, head_channels: int, kernel: Elu | RandomFeatures, global_: bool) -> None:
+    def __init__(
+        self, *, channels: int, heads: int, head_channels: int, kernel: Elu | RandomFeatures, global_: bool
+    ) -> None:
         super().__init__()
         check_positive(channels=channels, heads=heads, head_channels=head_channels)
         self.heads, self.head_channels, self.kernel, self.global_ = heads, head_channels, kernel, global_

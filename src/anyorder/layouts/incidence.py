@@ -33,7 +33,8 @@ class IncidenceSet(Transferable):
     def build(cls, node: Tensor, edge: Tensor, *, num_nodes: int, num_edges: int) -> IncidenceSet:
         """From pairs (node, edge), which must be distinct."""
         if node.shape != edge.shape or node.ndim != 1:
-            raise ValueError(f"node and edge must be two lists of one length, got {tuple(node.shape)} and {tuple(edge.shape)}")
+            shapes = f"{tuple(node.shape)} and {tuple(edge.shape)}"
+            raise ValueError(f"node and edge must be two lists of one length, got {shapes}")
         for name, values, bound in (("node", node, num_nodes), ("edge", edge, num_edges)):
             if len(values) and not (int(values.min()) >= 0 and int(values.max()) < bound):
                 raise ValueError(f"{name} must lie in 0..{bound - 1}, got {int(values.min())} to {int(values.max())}")

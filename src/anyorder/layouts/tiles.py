@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -19,18 +20,19 @@ TILE_QUERIES = 1024
 class Tile:
     """Queries (tile, query) and keys (tile, key), padded with -1.
 
-    ``source`` and ``target`` hold the unmatched nodes of all keys and queries, which must differ within a pair.
+    ``source`` and ``target`` hold the unmatched nodes of all keys and queries, which must differ within a pair;
+    ``is_padded`` says that some keys are padding.
     """
 
     queries: Tensor
     keys: Tensor
     source: Tensor
     target: Tensor
+    is_padded: bool
 
     def allowed(self) -> Tensor | None:
         """(tile, query, key): which pairs are in the class; None where all are."""
-        padded = self.keys < 0
-        allowed = ~padded[:, None, :] if bool(padded.any()) else None
+        allowed = (self.keys >= 0)[:, None, :] if self.is_padded else None
         keys, queries = self.source[self.keys.clamp(min=0)], self.target[self.queries.clamp(min=0)]
         for a in range(keys.shape[-1]):
             for b in range(queries.shape[-1]):
@@ -39,9 +41,36 @@ class Tile:
         return allowed
 
 
-def cut_tiles(plan: Plan, cls: EquivalenceClass) -> list[Tile]:
+@dataclass(frozen=True, eq=False)
+class Tiling:
+    """The tiles of a class, and the query at each of their places, end to end.
+
+    ``places`` are those that hold a query, None where all do; ``queries`` are the queries there.
+    """
+
+    tiles: tuple[Tile, ...]
+    places: Tensor | None
+    queries: Tensor
+
+    @classmethod
+    def build(cls, tiles: list[Tile], like: Tensor) -> Tiling:
+        queries = torch.cat([tile.queries.flatten() for tile in tiles]) if tiles else like.new_empty(0)
+        places = (queries >= 0).nonzero().flatten()
+        if len(places) == len(queries):
+            return cls(tuple(tiles), None, queries)
+        return cls(tuple(tiles), places, queries[places])
+
+    def __len__(self) -> int:
+        return len(self.tiles)
+
+    def __iter__(self) -> Iterator[Tile]:
+        return iter(self.tiles)
+
+
+def cut_tiles(plan: Plan, cls: EquivalenceClass) -> Tiling:
     """The tiles of a class, cut once per plan."""
-    return plan.once(("tiles", cls.source.labels, cls.target.labels, cls.matching), lambda: _cut(plan, cls))
+    key = ("tiles", cls.source.labels, cls.target.labels, cls.matching)
+    return plan.once(key, lambda: Tiling.build(_cut(plan, cls), plan.queries(cls).order))
 
 
 def _cut(plan: Plan, cls: EquivalenceClass) -> list[Tile]:
@@ -67,8 +96,9 @@ def _cut(plan: Plan, cls: EquivalenceClass) -> list[Tile]:
         pairs = int(num_keys[group[units]].max()) * int(count[units].max())
         for some in units.split(max(1, TILE_PAIRS // pairs)):
             read = group[some]
-            padded_queries = _pad(queries, start[some], count[some])
-            cut.append(Tile(padded_queries, _pad(keys, keys.pointer[read], num_keys[read]), source, target))
+            asking = _pad(queries, start[some], count[some])
+            asked = _pad(keys, keys.pointer[read], num_keys[read])
+            cut.append(Tile(asking, asked, source, target, bool((asked < 0).any())))
     return cut
 
 

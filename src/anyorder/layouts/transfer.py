@@ -47,7 +47,7 @@ def _map(value: Any, change: Callable[[Tensor], Tensor], seen: dict[int, Any]) -
         return {key: _map(part, change, seen) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
         return type(value)(_map(part, change, seen) for part in value)
-    if type(value).__module__.startswith("anyorder.layouts.") and hasattr(value, "__dict__"):
+    if type(value).__module__.startswith("anyorder.") and hasattr(value, "__dict__"):
         changed = copy.copy(value)
         seen[id(value)] = changed
         for name, part in vars(value).items():

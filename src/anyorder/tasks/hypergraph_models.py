@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from torch import nn
+from torch import Tensor, nn
 
 from anyorder.data.hypergraphs import Hypergraph
+from anyorder.layers import Elu, RandomFeatures
+from anyorder.layers.hypergraph import HypergraphEncoder
+from anyorder.layouts.incidence import IncidenceSet
 from anyorder.layouts.transfer import Transferable
 from anyorder.training.config import configurable
 from anyorder.training.run import ModelConfig
@@ -94,6 +97,59 @@ class HypergraphConvNet(HypergraphModel):
         return build_network(layer, **_widths(self, shapes))
 
 
+@configurable
+@dataclass(frozen=True)
+class HypergraphTransformer(HypergraphModel):
+    """Ours: attention along incidences and over all nodes, with weights generated from the size of a hyperedge."""
+
+    layers: int = 2
+    channels: int = 64
+    heads: int = 4
+    dropout: float = 0.5
+    kernel: Elu | RandomFeatures = field(default_factory=Elu)
+    with_global: bool = True
+
+    def prepare(self, hypergraph: Hypergraph) -> Transferable:
+        incidence = IncidenceSet.build(
+            hypergraph.members, hypergraph.edge_of, num_nodes=hypergraph.num_nodes, num_edges=hypergraph.num_edges
+        )
+        return PreparedIncidence(hypergraph.node_features, incidence)
+
+    def build(self, shapes: dict[str, Any]) -> nn.Module:
+        return OnIncidence(
+            HypergraphEncoder(
+                channels_in=shapes["channels_in"],
+                channels=self.channels,
+                channels_out=shapes["channels_out"],
+                layers=self.layers,
+                heads=self.heads,
+                head_channels=max(1, self.channels // self.heads),
+                dropout=self.dropout,
+                kernel=self.kernel,
+                global_=self.with_global,
+            )
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedIncidence(Transferable):
+    """Node features and the incidences of a hypergraph."""
+
+    features: Tensor | None
+    incidence: IncidenceSet
+
+
+class OnIncidence(nn.Module):
+    """A model of (features, incidence) that takes both as one value."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, x: PreparedIncidence) -> Tensor:
+        return self.model(x.features, x.incidence)
+
+
 def _widths(model: HypergraphMLP | CliqueGCN | HypergraphConvNet, shapes: dict[str, Any]) -> dict[str, Any]:
     if model.layers < 1:
         raise ValueError(f"a model needs at least one layer, got {model.layers}")
@@ -107,6 +163,7 @@ MODELS: dict[str, HypergraphModel] = {
     "GCN (clique)": CliqueGCN(),
     "HypergraphConv": HypergraphConvNet(),
     "HypergraphConv (attention)": HypergraphConvNet(heads=8),
+    "Ours": HypergraphTransformer(),
 }
 DEFAULT = "HypergraphConv"
 """The model of a user who names none."""
