@@ -8,8 +8,13 @@ export OMP_NUM_THREADS ?= 2
 
 .PHONY: demo test test-slow check setup bench clean
 
+# Table 1 of the paper on the quick scale: a few minutes on two cores.
 demo: setup
 	$(BIN)/python examples/quickstart.py
+	$(BIN)/anyorder run chains --all --scale quick --out runs/demo
+	$(BIN)/anyorder table chains --records runs/demo
+	$(BIN)/anyorder plot chains --records runs/demo --output runs/demo/chains.png
+	@echo "records: runs/demo/chains, figure: runs/demo/chains.png"
 
 test: setup
 	$(BIN)/ruff check .
