@@ -1,58 +1,41 @@
-"""Checkpoints: written in one step, read without running code; weights as safetensors with their configuration beside."""
+"""Trained models: weights as safetensors with their configuration beside them; loading runs no code from files."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-import torch
-from lightning.pytorch.plugins.io import CheckpointIO
 from torch import nn
 
 from anyorder.extras import require
 from anyorder.training.config import from_data, to_data
-from anyorder.training.files import read_json, replacing, write_json
+from anyorder.training.files import read_json, write_bytes, write_json
 from anyorder.training.run import Run
 
 CONFIG, WEIGHTS, LAST = "config.json", "model.safetensors", "last.ckpt"
 
 
-class AtomicCheckpointIO(CheckpointIO):
-    """Training states for resuming: tensors and plain data only."""
-
-    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None) -> None:
-        with replacing(Path(path)) as temporary:
-            torch.save(checkpoint, temporary)
-
-    def load_checkpoint(
-        self, path: Any, map_location: Any | None = None, weights_only: bool | None = None
-    ) -> dict[str, Any]:
-        return read_state(Path(path))
-
-    def remove_checkpoint(self, path: Any) -> None:
-        Path(path).unlink(missing_ok=True)
+def load(folder: str | Path) -> nn.Module:
+    """The trained model of a folder, in evaluation mode."""
+    return load_model(folder)[1]
 
 
-def read_state(path: Path) -> dict[str, Any]:
-    """A training state; refuses files that are damaged or that hold anything but tensors and plain data."""
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist: there is nothing to resume")
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:
-        raise ValueError(f"{path} is not a whole training checkpoint of anyorder: {error}") from error
-    if not isinstance(state, dict) or "state_dict" not in state or "loops" not in state:
-        raise ValueError(f"{path} is not a training checkpoint: expected a state with 'state_dict' and 'loops'")
-    return state
+def save_config(folder: Path, run: Run, shapes: dict[str, Any]) -> None:
+    """Write what is needed to rebuild the model."""
+    write_json(folder / CONFIG, {"run": to_data(run), "shapes": shapes})
+
+
+def save_weights(path: Path, model: nn.Module) -> None:
+    """Write the weights of a model."""
+    safetensors = require("safetensors.torch", "train")
+    weights = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in model.state_dict().items()}
+    write_bytes(path, safetensors.save(weights))
 
 
 def save_model(folder: Path, run: Run, model: nn.Module, shapes: dict[str, Any]) -> None:
     """Write the weights and what is needed to rebuild the model."""
-    safetensors = require("safetensors.torch", "train")
-    write_json(folder / CONFIG, {"run": to_data(run), "shapes": shapes})
-    weights = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in model.state_dict().items()}
-    with replacing(folder / WEIGHTS) as temporary:
-        safetensors.save_file(weights, temporary)
+    save_config(folder, run, shapes)
+    save_weights(folder / WEIGHTS, model)
 
 
 def load_run(folder: Path) -> tuple[Run, dict[str, Any]]:
@@ -60,12 +43,16 @@ def load_run(folder: Path) -> tuple[Run, dict[str, Any]]:
     import anyorder.recipes  # registers the configurations of all tasks
 
     assert anyorder.recipes
-    data = read_json(folder / CONFIG)
-    if not isinstance(data, dict) or "run" not in data or "shapes" not in data:
-        raise ValueError(f"{folder / CONFIG} is not the configuration of a run: expected 'run' and 'shapes'")
-    run = from_data(data["run"])
+    path = Path(folder) / CONFIG
+    data = read_json(path)
+    if not isinstance(data, dict) or "run" not in data or not isinstance(data.get("shapes"), dict):
+        raise ValueError(f"{path} is not the configuration of a run: expected 'run' and 'shapes'")
+    try:
+        run = from_data(data["run"])
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from error
     if not isinstance(run, Run):
-        raise ValueError(f"{folder / CONFIG} describes a {type(run).__name__}, expected a Run")
+        raise ValueError(f"{path} describes a {type(run).__name__}, expected a Run")
     return run, data["shapes"]
 
 
@@ -75,7 +62,10 @@ def load_model(folder: str | Path) -> tuple[Run, nn.Module]:
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is not a folder of a trained model")
     run, shapes = load_run(folder)
-    model = run.model.build(shapes)
+    try:
+        model = run.model.build(shapes)
+    except KeyError as error:
+        raise ValueError(f"{folder / CONFIG} does not fit the model: its shapes lack {error}") from error
     load_weights(folder / WEIGHTS, model)
     return run, model.eval()
 
@@ -89,12 +79,17 @@ def load_weights(path: Path, model: nn.Module) -> None:
         weights = safetensors.load_file(path)
     except Exception as error:
         raise ValueError(f"{path} is not a whole safetensors file: {error}") from error
+    check_weights(path, weights, model)
+    model.load_state_dict(weights)
+
+
+def check_weights(path: Path, weights: dict[str, Any], model: nn.Module) -> None:
+    """Refuse weights of another model."""
     expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     found = {name: tuple(tensor.shape) for name, tensor in weights.items()}
-    if expected != found:
-        wrong = sorted(name for name in {*expected, *found} if expected.get(name) != found.get(name))
+    wrong = sorted(name for name in {*expected, *found} if expected.get(name) != found.get(name))
+    if wrong:
         raise ValueError(
             f"{path} does not belong to this model: {wrong[0]!r} should be {expected.get(wrong[0], 'absent')}, "
             f"is {found.get(wrong[0], 'absent')} ({len(wrong)} differences)"
         )
-    model.load_state_dict(weights)

@@ -9,7 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from anyorder.layers import redraw_features
+from anyorder.training.config import to_data
 from anyorder.training.run import Run
+from anyorder.training.states import MARK
 
 
 class TaskModule(pl.LightningModule):
@@ -24,8 +26,13 @@ class TaskModule(pl.LightningModule):
         self.run, self.model, self.steps_per_epoch = run, model, steps_per_epoch
         self.history: list[dict[str, float]] = []
         self.tested: dict[str, float] = {}
+        self.evaluated: dict[str, float] | None = None
+        """Metrics of the validation set in this epoch."""
+        self.place = (0, 0)
+        """Epoch and batch where a saved state goes on."""
         self._collected: dict[str, list[dict[str, Tensor]]] = {}
-        self._losses: list[float] = []
+        self._losses = (0.0, 0)  # sum over items and number of items since the last epoch's end
+        self._items = 0  # since the last optimiser step
 
     def configure_optimizers(self) -> Any:
         options = self.run.optimiser
@@ -35,6 +42,11 @@ class TaskModule(pl.LightningModule):
         scheduler = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: schedule.factor(step, self.steps_per_epoch))
         return {"optimizer": optimiser, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
 
+    @property
+    def shares(self) -> int:
+        """Into how many parts a global batch is cut: processes times accumulated steps."""
+        return self.trainer.world_size * self.run.accumulate
+
     def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
         position = self.trainer.fit_loop.epoch_loop.total_batch_idx
         torch.manual_seed((self.run.seed * 1_000_003 + position) * 65_537 + self.global_rank)
@@ -42,18 +54,46 @@ class TaskModule(pl.LightningModule):
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
         loss = self.run.task.loss(self.model, batch)
+        value, count = float(loss.detach()), self.run.task.num_items(batch)
         if not bool(loss.isfinite()):
             raise FloatingPointError(
-                f"the loss is {float(loss)} at step {self.global_step}: try a lower learning rate, warm-up or clipping"
+                f"the loss is {value} at step {self.global_step}: try a lower learning rate, warm-up or clipping"
             )
-        count = self.run.task.num_items(batch)
         self.log("loss", loss.detach(), prog_bar=True, batch_size=count)
-        self._losses.append(float(loss.detach()))
-        if self.trainer.world_size > 1:  # gradients are averaged over processes: weigh each by its share of the items
-            total = torch.tensor(float(count), device=loss.device)
-            torch.distributed.all_reduce(total)
-            loss = loss * (count * self.trainer.world_size / total)
-        return loss
+        self._losses = (self._losses[0] + value * count, self._losses[1] + count)
+        self._items += count
+        return loss if self.shares == 1 else loss * (count * self.shares / self.run.batch_size)
+
+    def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
+        """Make of the weighted sum over the parts of a batch the mean over its items."""
+        items, self._items = self._items, 0
+        if self.shares == 1:
+            return
+        scale = self.run.batch_size / max(1.0, self._over_processes(float(items))[0])
+        for weight in self.model.parameters():
+            if weight.grad is not None and scale != 1.0:
+                weight.grad.mul_(scale)
+
+    def _over_processes(self, *numbers: float) -> list[float]:
+        """Sums over all processes."""
+        if self.trainer.world_size == 1:
+            return list(numbers)
+        total = torch.tensor(numbers, device=self.device, dtype=torch.float64)
+        torch.distributed.all_reduce(total)
+        return [float(number) for number in total]
+
+    def on_validation_epoch_start(self) -> None:
+        self._begin_evaluation()
+
+    def on_test_epoch_start(self) -> None:
+        self._begin_evaluation()
+
+    def _begin_evaluation(self) -> None:
+        """The same random numbers in every evaluation, the same buffers (running means) in every process."""
+        torch.manual_seed(self.run.seed)
+        if self.trainer.world_size > 1:
+            for buffer in self.model.buffers():
+                torch.distributed.broadcast(buffer, 0)
 
     def validation_step(self, batch: Any, batch_idx: int) -> None:
         self._collect("valid", batch)
@@ -63,24 +103,12 @@ class TaskModule(pl.LightningModule):
 
     def _collect(self, split: str, batch: Any) -> None:
         rows = self.run.task.evaluate(self.model, batch)
-        self._collected.setdefault(split, []).append({name: value.detach().cpu() for name, value in rows.items()})
+        self._collected.setdefault(split, []).append({name: _plain(value) for name, value in rows.items()})
 
     def on_validation_epoch_end(self) -> None:
-        metrics = self._finish("valid")
-        if self.trainer.sanity_checking:
-            return
-        self.log_dict({f"valid/{name}": value for name, value in metrics.items()}, prog_bar=True, rank_zero_only=False)
-        losses, self._losses = self._losses, []
-        entry = {"epoch": float(self.current_epoch), "step": float(self.global_step)}
-        if losses:
-            entry["loss"] = sum(losses) / len(losses)
-        self.history.append({**entry, **metrics})
-
-    def on_train_epoch_end(self) -> None:
-        if self._losses:  # no validation took them
-            losses, self._losses = self._losses, []
-            entry = {"epoch": float(self.current_epoch), "step": float(self.global_step)}
-            self.history.append({**entry, "loss": sum(losses) / len(losses)})
+        self.evaluated = self._finish("valid")
+        named = {f"valid/{name}": value for name, value in self.evaluated.items()}
+        self.log_dict(named, prog_bar=True, rank_zero_only=False)
 
     def on_test_epoch_end(self) -> None:
         self.tested = self._finish("test")
@@ -97,8 +125,31 @@ class TaskModule(pl.LightningModule):
         names: list[str] = next(([*part] for part in gathered if part), [])
         return self.run.task.metrics({name: torch.cat([part[name] for part in gathered if part]) for name in names})
 
+    def end_epoch(self) -> dict[str, float] | None:
+        """Add the epoch to the history; the metrics of its evaluation, if there was one."""
+        total, count = self._over_processes(*self._losses)
+        metrics, self.evaluated, self._losses = self.evaluated, None, (0.0, 0)
+        entry = {"epoch": float(self.current_epoch), "step": float(self.global_step)}
+        if count:
+            entry["loss"] = total / count
+        self.history.append({**entry, **(metrics or {})})
+        return metrics
+
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        checkpoint["history"] = self.history
+        checkpoint[MARK] = {
+            "run": to_data(self.run),
+            "place": list(self.place),
+            "history": self.history,
+            "losses": list(self._losses),
+        }
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        self.history = list(checkpoint.get("history", []))
+        saved = checkpoint[MARK]
+        self.history = list(saved["history"])
+        self._losses = (saved["losses"][0], saved["losses"][1])
+
+
+def _plain(value: Tensor) -> Tensor:
+    """A tensor that NumPy can read, too: no half precision."""
+    value = value.detach().cpu()
+    return value.float() if value.dtype in (torch.bfloat16, torch.float16) else value

@@ -6,7 +6,8 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
+from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,8 @@ class Record:
     versions: dict[str, str] = field(default_factory=dict)
     commit: str = ""
     hardware: dict[str, Any] = field(default_factory=dict)
+    finished: str = ""
+    """Date and time (UTC)."""
 
     def write(self, path: Path) -> None:
         write_json(path, {"kind": "anyorder-record", **vars(self)})
@@ -48,19 +51,30 @@ class Record:
         data = read_json(path)
         if not isinstance(data, dict) or data.pop("kind", None) != "anyorder-record":
             raise ValueError(f"{path} is not a record of a run")
-        missing = set(cls.__dataclass_fields__) - data.keys()
+        needed = {part.name for part in fields(cls) if part.default is MISSING and part.default_factory is MISSING}
+        missing = needed - data.keys()
         if missing:
             raise ValueError(f"{path} lacks {sorted(missing)}")
         data["overrides"] = tuple(data["overrides"])
-        return cls(**{name: data[name] for name in cls.__dataclass_fields__})
+        return cls(**{part.name: data[part.name] for part in fields(cls) if part.name in data})
+
+    @property
+    def place(self) -> tuple[str, str, str, str, int, tuple[str, ...]]:
+        """What it is a record of; two records of one place are two attempts."""
+        return self.table, self.dataset, self.row, self.scale, self.seed, self.overrides
 
 
 def read_records(folder: Path, *, table: str | None = None) -> list[Record]:
-    """All records below a folder, those of one table if named."""
+    """All records below a folder, those of one table if named; the latest where a seed was run more than once."""
     if not folder.is_dir():
         raise FileNotFoundError(f"there are no records: {folder} does not exist; `anyorder run` makes some")
-    records = [Record.read(path) for path in sorted(_record_files(folder))]
-    return [record for record in records if table is None or record.table == table]
+    latest: dict[Any, Record] = {}
+    for path in sorted(_record_files(folder)):
+        record = Record.read(path)
+        known = latest.get(record.place)
+        if (table is None or record.table == table) and (known is None or known.finished <= record.finished):
+            latest[record.place] = record
+    return list(latest.values())
 
 
 def _record_files(folder: Path) -> Iterator[Path]:
@@ -80,6 +94,11 @@ def split_metrics(flat: dict[str, float]) -> dict[str, dict[str, float]]:
         part, _, metric = name.rpartition("/")
         parts.setdefault(part, {})[metric] = float(value)
     return parts
+
+
+def now() -> str:
+    """The time to write into a record."""
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
 def versions() -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -22,6 +23,14 @@ Scale = Literal["quick", "full"]
 SCALES: tuple[Scale, ...] = ("quick", "full")
 
 
+def check_least(value: Any, least: dict[str, int]) -> None:
+    """Refuse settings below their least value; None is allowed where it is there."""
+    for name, bound in least.items():
+        given = getattr(value, name)
+        if given is not None and not given >= bound:
+            raise ValueError(f"{type(value).__name__}.{name} must be at least {bound}, got {given}")
+
+
 @configurable
 @dataclass(frozen=True)
 class Optimiser:
@@ -31,6 +40,11 @@ class Optimiser:
     learning_rate: float = 1e-3
     weight_decay: float = 0.0
     clip: float | None = None
+    """Largest norm of the gradient."""
+
+    def __post_init__(self) -> None:
+        if not self.learning_rate > 0 or not self.weight_decay >= 0 or (self.clip is not None and not self.clip > 0):
+            raise ValueError(f"learning_rate and clip must be positive and weight_decay at least 0, got {self}")
 
 
 @configurable
@@ -46,7 +60,11 @@ class Schedule:
     patience: int | None = None
     """Stop after so many evaluations without gain in the selection metric."""
     evaluate_every: int = 1
-    """Epochs between evaluations."""
+    """Epochs between evaluations; the last epoch has one in any case."""
+
+    def __post_init__(self) -> None:
+        least = {"epochs": 0, "max_steps": 1, "warmup_steps": 0, "warmup_epochs": 0, "patience": 1, "evaluate_every": 1}
+        check_least(self, least)
 
     def factor(self, step: int, steps_per_epoch: int) -> float:
         """The learning rate of a step as a share of its maximum.
@@ -54,7 +72,7 @@ class Schedule:
         >>> [round(Schedule(epochs=2, warmup_steps=2, decay="linear").factor(step, 3), 2) for step in range(6)]
         [0.5, 1.0, 1.0, 0.75, 0.5, 0.25]
         """
-        total = self.max_steps or self.epochs * steps_per_epoch
+        total = min(self.max_steps or math.inf, self.epochs * steps_per_epoch)
         warmup = self.warmup_steps or round(self.warmup_epochs * steps_per_epoch)
         if step < warmup:
             return (step + 1) / warmup
@@ -173,6 +191,9 @@ class Run:
     seed: int = 0
     reduced: str = ""
     """What the quick scale leaves out of the protocol."""
+
+    def __post_init__(self) -> None:
+        check_least(self, {"batch_size": 1, "accumulate": 1, "eval_batch_size": 1})
 
 
 @dataclass(frozen=True)

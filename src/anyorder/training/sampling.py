@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
+from typing import Any
 
 import torch
 from torch.utils.data import Sampler
@@ -11,7 +13,7 @@ from torch.utils.data import Sampler
 class GlobalBatches(Sampler[list[int]]):
     """Global batches drawn by (seed, epoch) and cut into one slice per process: nothing is dropped or repeated.
 
-    A last training batch smaller than the number of processes joins the one before it.
+    A last batch smaller than the number of processes joins the one before it.
 
     >>> parts = [list(GlobalBatches(5, batch_size=2, seed=0, shuffle=False, rank=r, world=2)) for r in (0, 1)]
     >>> parts
@@ -22,11 +24,14 @@ class GlobalBatches(Sampler[list[int]]):
         self, num_items: int, *, batch_size: int, seed: int = 0, shuffle: bool = True, rank: int = 0, world: int = 1
     ) -> None:
         if batch_size < world:
-            raise ValueError(f"batch_size must be at least the number of processes, {world}, got {batch_size}")
+            raise ValueError(
+                f"batch_size must be at least the number of processes times accumulated steps, {world}, got {batch_size}"
+            )
+        if shuffle and num_items < world:
+            raise ValueError(f"{num_items} training items cannot be shared by {world} processes times accumulated steps")
         self.num_items, self.batch_size, self.seed, self.shuffle = num_items, batch_size, seed, shuffle
         self.rank, self.world = rank, world
         self.epoch = 0
-        self.start = 0
 
     def set_epoch(self, epoch: int) -> None:
         self.epoch = epoch
@@ -46,8 +51,44 @@ class GlobalBatches(Sampler[list[int]]):
             order = torch.randperm(self.num_items, generator=generator).tolist()
         else:
             order = list(range(self.num_items))
-        first, self.start = self.start, 0
-        for begin, end in self._cuts()[first:]:
+        for begin, end in self._cuts():
             size = end - begin
             low, high = begin + size * self.rank // self.world, begin + size * (self.rank + 1) // self.world
             yield order[low:high]
+
+
+class Shares(Sampler[list[int]]):
+    """What one process sees: its share of each global batch, in as many parts as gradients are accumulated over.
+
+    Each part is the share of a process of its own, so that a step sees the same items whatever the number of processes
+    and parts. An epoch can begin at any batch, where an interrupted run stopped. Empty shares (a validation set smaller
+    than the number of processes) are left out.
+
+    >>> both = [GlobalBatches(6, batch_size=4, shuffle=False, rank=part, world=2) for part in (0, 1)]
+    >>> list(Shares(both)), list(Shares(both, start=3))
+    ([[0, 1], [2, 3], [4], [5]], [[5]])
+    """
+
+    def __init__(self, parts: Sequence[Any], *, epoch: int = 0, start: int = 0) -> None:
+        self.parts, self._begin = parts, (epoch, start)
+        self.set_epoch(epoch)
+
+    @property
+    def sampler(self) -> Shares:
+        """Itself: the trainer looks here for ``set_epoch``, before training and evaluation alike."""
+        return self
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+        for part in self.parts:
+            part.set_epoch(epoch)
+
+    def __len__(self) -> int:
+        return len(self.parts) * len(self.parts[0])
+
+    def __iter__(self) -> Iterator[list[int]]:
+        first, start = self._begin
+        batches = chain.from_iterable(zip(*self.parts, strict=True))
+        for batch in islice(batches, start if self.epoch == first else 0, None):
+            if len(batch):
+                yield batch

@@ -2,35 +2,71 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from anyorder.extras import require
 from anyorder.training.fit import Job, Machine, execute
+from anyorder.training.machine import is_main
+from anyorder.training.progress import EpochReport
 from anyorder.training.records import Record
 
 
 def run_all(jobs: Sequence[Job], out: Path, machine: Machine, *, force: bool = False) -> list[Record]:
     """Carry out jobs; finished ones are not repeated, interrupted ones go on where they stopped."""
+    machine = machine.placed()
     if len(jobs) == 1:
         record = execute(jobs[0], out, machine, force=force)
-        print(summary(record))
-        print(f"in {jobs[0].folder(out)}")
+        say(summary(record))
+        say(f"in {jobs[0].folder(out)}")
         return [record]
+    with _bars(machine) as bars:
+        records, failed = _run_each(jobs, out, machine, bars, force=force)
+    say(f"{len(records)} runs in {out}; `anyorder table {jobs[0].table} --records {out}` shows them")
+    if failed:
+        raise ValueError(f"{len(failed)} of {len(jobs)} runs failed: {', '.join(failed)}")
+    return records
+
+
+def _bars(machine: Machine) -> Any:
     progress = require("rich.progress", "train")
     columns = (*progress.Progress.get_default_columns()[:-1], progress.TimeElapsedColumn(), progress.TimeRemainingColumn())
-    records = []
-    with progress.Progress(*columns, disable=not machine.progress) as bar:
-        task = bar.add_task("", total=len(jobs))
-        for job in jobs:
-            bar.update(task, description=f"{job.recipe}, seed {job.run.seed}")
-            record = execute(job, out, replace(machine, progress=False), force=force)
+    return progress.Progress(*columns, disable=not (machine.progress and is_main()))
+
+
+def _run_each(
+    jobs: Sequence[Job], out: Path, machine: Machine, bars: Any, *, force: bool
+) -> tuple[list[Record], list[str]]:
+    """The records of the jobs, and the names of those that failed while the others went on."""
+    records: list[Record] = []
+    failed: list[str] = []
+    every, current = bars.add_task("runs", total=len(jobs)), bars.add_task("")
+    for job in jobs:
+        name = f"{job.recipe}, seed {job.run.seed}"
+        report = EpochReport(bars, current, name, job.run)
+        try:
+            record = execute(job, out, replace(machine, progress=False), force=force, callbacks=[report])
+        except (OSError, ValueError, ModuleNotFoundError, FloatingPointError) as error:
+            if machine.processes > 1 or getattr(error, "errno", None) == errno.ENOSPC:
+                raise
+            failed.append(name)
+            bars.console.print(f"{name} failed: {error}", highlight=False, markup=False)
+        else:
             records.append(record)
-            bar.console.print(summary(record), highlight=False)
-            bar.advance(task)
-    print(f"{len(records)} runs in {out}; `anyorder table {jobs[0].table} --records {out}` shows them")
-    return records
+            if is_main():
+                bars.console.print(summary(record), highlight=False, markup=False)
+        bars.advance(every)
+    bars.remove_task(current)
+    return records, failed
+
+
+def say(text: str) -> None:
+    """Print from the first process alone."""
+    if is_main():
+        print(text)
 
 
 def summary(record: Record) -> str:

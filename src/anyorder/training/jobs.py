@@ -1,0 +1,53 @@
+"""Jobs: runs with their place among the tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from anyorder.training.checkpoints import load_run
+from anyorder.training.config import override
+from anyorder.training.files import read_json, write_json
+from anyorder.training.machine import Machine
+from anyorder.training.run import Recipe, Run, Scale
+
+JOB = "job.json"
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run with its place among the tables."""
+
+    recipe: str
+    table: str
+    dataset: str
+    row: str
+    run: Run
+    overrides: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, recipe: Recipe, *, scale: Scale, seed: int, overrides: tuple[str, ...] = ()) -> Job:
+        run = replace(recipe.make(scale), scale=scale, seed=seed)
+        for setting in overrides:
+            run = override(run, setting)
+        return cls(recipe.name, recipe.table, recipe.dataset, recipe.row, run, overrides)
+
+    def folder(self, out: Path) -> Path:
+        """Where the run goes: computed from what it is."""
+        variant = "".join("--" + "".join(c if c.isalnum() or c in "._-" else "-" for c in s) for s in self.overrides)
+        return out / self.recipe / self.run.scale / f"seed-{self.run.seed}{variant}"
+
+    def write(self, folder: Path, machine: Machine) -> None:
+        names = {"recipe": self.recipe, "table": self.table, "dataset": self.dataset, "row": self.row}
+        write_json(folder / JOB, {**names, "overrides": list(self.overrides), "machine": machine.to_data()})
+
+    @classmethod
+    def read(cls, folder: Path) -> tuple[Job, Machine]:
+        """The job of a folder and the machine it began on."""
+        data = read_json(folder / JOB)
+        names = ("recipe", "table", "dataset", "row", "overrides")
+        if not isinstance(data, dict) or any(name not in data for name in names):
+            raise ValueError(f"{folder / JOB} is not the job of a run: expected {list(names)}")
+        recipe, table, dataset, row, overrides = (data[name] for name in names)
+        job = cls(recipe, table, dataset, row, load_run(folder)[0], tuple(overrides))
+        return job, Machine.from_data(data.get("machine", {}))

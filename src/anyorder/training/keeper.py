@@ -1,0 +1,123 @@
+"""What is kept of a run while it trains: its last state, the weights of its best evaluation, and when to stop."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import lightning.pytorch as pl
+from lightning.pytorch.callbacks import Callback
+
+from anyorder.training.checkpoints import LAST, load_weights, save_weights
+from anyorder.training.config import nearest
+from anyorder.training.module import TaskModule
+from anyorder.training.run import Run
+
+_PAUSE = 5.0  # seconds between states where epochs are short
+_AGREE = 32  # batches after which several processes agree on whether to save
+
+
+class Keeper(Callback):
+    """Saves the training state, keeps the best weights, stops early, and counts the seconds."""
+
+    def __init__(self, folder: Path, run: Run, *, save_every: float) -> None:
+        self.folder, self.run, self.save_every = folder, run, save_every
+        self.best: float | None = None
+        self.best_epoch: int | None = None
+        self.waited = 0
+        self.stopped = False
+        self.seconds = 0.0
+        self._since = self._saved = time.perf_counter()
+
+    def state_dict(self) -> dict[str, Any]:
+        names = ("best", "best_epoch", "waited", "stopped", "seconds")
+        return {name: getattr(self, name) for name in names}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+
+    def on_fit_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        trainer.should_stop = self.stopped
+        self._since = self._saved = time.perf_counter()
+
+    def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        self._evaluate_the_last_epoch(trainer)
+
+    def on_train_epoch_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        self._evaluate_the_last_epoch(trainer)
+
+    def _evaluate_the_last_epoch(self, trainer: pl.Trainer) -> None:
+        if trainer.current_epoch + 1 == self.run.schedule.epochs:
+            trainer.check_val_every_n_epoch = 1
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        steps = self.run.schedule.max_steps
+        if steps is not None and trainer.global_step >= steps:
+            trainer.should_stop, trainer.check_val_every_n_epoch = True, 1
+        elif (batch_idx + 1) % self.run.accumulate == 0 and batch_idx + 1 < trainer.num_training_batches:
+            self._save_within_epoch(trainer, module, batch_idx)
+
+    def _save_within_epoch(self, trainer: pl.Trainer, module: pl.LightningModule, batch_idx: int) -> None:
+        due = time.perf_counter() - self._saved >= self.save_every
+        if trainer.world_size > 1:  # saving is for all at once
+            due = (batch_idx + 1) % _AGREE == 0 and bool(trainer.strategy.broadcast(due))
+        if due:
+            self._save(trainer, module, (trainer.current_epoch, batch_idx + 1))
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        assert isinstance(module, TaskModule)
+        metrics = module.end_epoch()
+        if metrics is not None and self.run.task.selection is not None:
+            self._judge(trainer, module, metrics)
+        self.stopped = trainer.should_stop
+        last = self.stopped or trainer.current_epoch + 1 == self.run.schedule.epochs
+        due = last or time.perf_counter() - self._saved >= min(self.save_every, _PAUSE)
+        if bool(trainer.strategy.broadcast(due)):
+            self._save(trainer, module, (trainer.current_epoch + 1, 0))
+
+    def _judge(self, trainer: pl.Trainer, module: TaskModule, metrics: dict[str, float]) -> None:
+        selection, patience = self.run.task.selection, self.run.schedule.patience
+        assert selection is not None
+        if selection.metric not in metrics:
+            raise ValueError(f"there is no metric {selection.metric!r} to select by{nearest(selection.metric, metrics)}")
+        value = metrics[selection.metric]
+        if value == value and (self.best is None or (value > self.best if selection.mode == "max" else value < self.best)):
+            self.best, self.best_epoch, self.waited = value, trainer.current_epoch, 0
+            if trainer.is_global_zero:
+                save_weights(self._best_path, module.model)
+            return
+        self.waited += 1
+        if patience is not None and self.waited >= patience:
+            trainer.should_stop = True
+
+    @property
+    def _best_path(self) -> Path:
+        """Named by its epoch, so that a state always finds the weights that it knows as the best."""
+        return self.folder / f"best-{self.best_epoch}.safetensors"
+
+    def _save(self, trainer: pl.Trainer, module: pl.LightningModule, place: tuple[int, int]) -> None:
+        assert isinstance(module, TaskModule)
+        now = time.perf_counter()
+        self.seconds, self._since = self.seconds + now - self._since, now
+        module.place = place
+        trainer.save_checkpoint(self.folder / LAST)
+        self._saved = time.perf_counter()
+        if trainer.is_global_zero:
+            for path in self.folder.glob("best-*.safetensors"):
+                if path != self._best_path:
+                    path.unlink()
+
+    def use_best(self, trainer: pl.Trainer, module: TaskModule) -> None:
+        """Put the weights of the best evaluation into the model."""
+        if self.best_epoch is not None:
+            trainer.strategy.barrier()
+            load_weights(self._best_path, module.model)
+
+    def on_exception(self, trainer: pl.Trainer, module: pl.LightningModule, exception: BaseException) -> None:
+        if isinstance(exception, KeyboardInterrupt) and trainer.is_global_zero:
+            print(f"interrupted; `anyorder resume {self.folder}` goes on", file=sys.stderr)
