@@ -165,7 +165,16 @@ class TestRows:
         batch = Jets("simulated").collate(VertexReconstruction())([splits.test[n] for n in range(len(splits.test))])
         labels = VertexFinder(resolution=measured_resolution(train))(test)
         first, second = batch.pair_index.numpy()
-        assert np.mean((model(batch).numpy() > 0) == (labels[first] == labels[second])) > 0.999
+        assert np.mean((model(batch).detach().numpy() > 0) == (labels[first] == labels[second])) > 0.999
+
+    @pytest.mark.parametrize("row", ["AVR", "One cluster"])
+    def test_training_a_row_without_learning_does_nothing(self, splits, row):
+        task, model = Jets("simulated"), MODELS[row].build(splits.shapes)
+        batch = task.collate(MODELS[row])([splits.train[n] for n in range(4)])
+        before = model(batch).detach()
+        task.loss(model, batch).backward()
+        torch.optim.Adam(model.parameters()).step()
+        assert torch.equal(model(batch), before)
 
     def test_vertex_reconstruction_needs_light_jets(self, splits):
         with pytest.raises(ValueError, match="light jets of the training part"):
