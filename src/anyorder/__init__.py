@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         collate,
     )
     from anyorder.models import Encoder, EquivariantMLP
+    from anyorder.training.checkpoints import load
 
 _HOMES = {
     "anyorder.layouts": (
@@ -54,6 +55,7 @@ _HOMES = {
         "redraw_features",
     ),
     "anyorder.models": ("Encoder", "EquivariantMLP"),
+    "anyorder.training.checkpoints": ("load",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -77,6 +79,7 @@ __all__ = [
     "SymmetricIndexSet",
     "SymmetricLinear",
     "collate",
+    "load",
     "mixed_linear",
     "redraw_features",
 ]

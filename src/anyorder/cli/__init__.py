@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 
 from anyorder.cli import algebra, bench, experiments, models, set_to_graph
 from anyorder.data.commands import add_commands as add_data
+from anyorder.training.processes import is_main
 
 _DESCRIPTION = "Permutation-equivariant Transformers for sets, graphs, hypergraphs and maps between them."
 _EXAMPLES = """examples:
@@ -39,15 +42,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; an error of the user's is a message and exit code 1, not a traceback."""
     args = parser().parse_args(arguments)
     try:
-        return int(args.run(args))
+        with _only_the_first_speaks():
+            return int(args.run(args))
     except (OSError, ValueError, TypeError, ModuleNotFoundError, FloatingPointError) as error:
-        if args.__dict__.get("traceback"):
-            raise
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {_explained(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("interrupted; `anyorder resume DIR` goes on with a run", file=sys.stderr)
         return 130
+
+
+@contextmanager
+def _only_the_first_speaks() -> Iterator[None]:
+    """Several processes run the same command: only one of them prints."""
+    if is_main():
+        yield
+        return
+    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
+        yield
+
+
+def _explained(error: Exception) -> str:
+    if isinstance(error, ModuleNotFoundError) and error.name in ("lightning", "safetensors", "sklearn", "tensorboard"):
+        return f"{error.name} is needed here and is not installed: pip install 'anyorder[train]'"
+    return str(error) or type(error).__name__
 
 
 def _version() -> str:

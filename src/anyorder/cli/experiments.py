@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ def add_commands(commands: Any) -> None:
     show = _add(commands, "show", _show, "print the resolved configuration of a recipe")
     show.add_argument("recipe")
     _add_scale(show)
+    _add_variant(show)
     _add_machine(_add_run(commands))
     again = _add(commands, "resume", _resume, "go on with an interrupted run, to the result it would have had")
     again.add_argument("folder", type=Path)
@@ -42,9 +43,8 @@ def _add_run(commands: Any) -> argparse.ArgumentParser:
     run.add_argument("recipe", help="a name of `anyorder list`; with --all, a table or a dataset of it")
     run.add_argument("--all", action="store_true", help="every recipe below the name")
     _add_scale(run)
-    run.add_argument("--seed", type=int, default=0, help="of data, initialisation and training (default: 0)")
+    _add_variant(run)
     run.add_argument("--seeds", type=int, metavar="N", help="run seeds 0 to N-1")
-    run.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a setting of `anyorder show`")
     run.add_argument("--out", type=Path, default=RUNS, metavar="DIR", help=f"where runs go (default: {RUNS}/)")
     run.add_argument("--force", action="store_true", help="run again what is finished")
     return run
@@ -62,29 +62,29 @@ def _add_scale(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_variant(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seed", type=int, default=0, help="of data, initialisation and training (default: 0)")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a setting of a run")
+
+
 def _add_machine(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--devices", type=int, default=1, metavar="N", help="processes on this machine (default: 1)")
-    parser.add_argument("--nodes", type=int, default=1, metavar="N", help="machines, with torchrun or SLURM (default: 1)")
-    parser.add_argument("--accelerator", default="auto", help="cpu, gpu or auto (default: auto)")
-    parser.add_argument("--precision", default="32-true", help="32-true, bf16-mixed, 16-mixed or 64-true (default: 32-true)")
-    parser.add_argument("--workers", type=int, default=0, metavar="N", help="data-loader processes (default: 0)")
+    parser.add_argument("--devices", type=int, metavar="N", help="processes on this machine (default: 1)")
+    parser.add_argument("--nodes", type=int, metavar="N", help="machines, with torchrun or SLURM (default: 1)")
+    parser.add_argument("--accelerator", metavar="KIND", help="cpu, gpu or auto (default: auto)")
+    parser.add_argument("--precision", metavar="KIND", help="32-true, bf16-mixed or 16-mixed (default: 32-true)")
+    parser.add_argument("--workers", type=int, metavar="N", help="data-loader processes (default: 0)")
     parser.add_argument("--data-dir", type=Path, metavar="DIR", help="folder of the datasets (default: $ANYORDER_DATA)")
+    parser.add_argument("--save-every", type=float, metavar="SECONDS", help="save within an epoch, too (default: 600)")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
-def machine(args: argparse.Namespace) -> Any:
-    """Where to run, from the arguments of ``_add_machine``."""
-    from anyorder.training.fit import Machine
+def machine(args: argparse.Namespace, began: Any = None) -> Any:
+    """Where to run, from the arguments of ``_add_machine``; what they leave open is as it was where the run began."""
+    from anyorder.training.machine import Machine
 
-    return Machine(
-        devices=args.devices,
-        nodes=args.nodes,
-        precision=args.precision,
-        workers=args.workers,
-        accelerator=args.accelerator,
-        progress=not args.quiet,
-        data_dir=args.data_dir,
-    )
+    names = ("devices", "nodes", "precision", "workers", "accelerator", "data_dir", "save_every")
+    given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+    return replace(began or Machine(), **given, progress=not args.quiet)
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -104,8 +104,10 @@ def _list(args: argparse.Namespace) -> int:
 def _show(args: argparse.Namespace) -> int:
     from anyorder.recipes import find
     from anyorder.training.config import to_data
+    from anyorder.training.jobs import Job
 
-    print(json.dumps(to_data(find(args.recipe).make(args.scale)), indent=2))
+    job = Job.of(find(args.recipe), scale=args.scale, seed=args.seed, overrides=tuple(args.set))
+    print(json.dumps(to_data(job.run), indent=2))
     return 0
 
 
@@ -115,7 +117,9 @@ def _run(args: argparse.Namespace) -> int:
     from anyorder.training.session import run_all
 
     recipes = below(args.recipe) if args.all else [find(args.recipe)]
-    seeds = range(args.seeds) if args.seeds else [args.seed]
+    if args.seeds is not None and (args.seeds < 1 or args.seed):
+        raise ValueError(f"--seeds N runs the seeds 0 to N-1: expected N of at least 1 without --seed, got {args.seeds}")
+    seeds = [args.seed] if args.seeds is None else range(args.seeds)
     settings = tuple(args.set)
     jobs = [Job.of(recipe, scale=args.scale, seed=seed, overrides=settings) for seed in seeds for recipe in recipes]
     run_all(jobs, args.out, machine(args), force=args.force)
@@ -124,9 +128,15 @@ def _run(args: argparse.Namespace) -> int:
 
 def _resume(args: argparse.Namespace) -> int:
     from anyorder.training.fit import resume
+    from anyorder.training.jobs import Job
+    from anyorder.training.records import RECORD
     from anyorder.training.session import summary
 
-    print(summary(resume(args.folder, machine(args))))
+    if not args.folder.is_dir():
+        raise FileNotFoundError(f"{args.folder} is not the folder of a run")
+    if (args.folder / RECORD).exists():
+        print("this run is finished:")
+    print(summary(resume(args.folder, machine(args, Job.read(args.folder)[1]))))
     return 0
 
 
@@ -151,15 +161,8 @@ def _plot(args: argparse.Namespace) -> int:
 
 
 def _collect(args: argparse.Namespace) -> int:
-    from anyorder.training.records import RECORD
+    from anyorder.training.records import collect
 
-    if not args.runs.is_dir():
-        raise FileNotFoundError(f"{args.runs} is not a folder of runs")
-    found = sorted(args.runs.rglob(RECORD))
-    for path in found:
-        place = path.parent.relative_to(args.runs)
-        target = args.into / place.parent / f"record-{place.name}.json"
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, target)
-    print(f"{len(found)} records in {args.into}")
+    copied, left_out = collect(args.runs, args.into)
+    print(f"{copied} records in {args.into}" + (f"; {left_out} of changed or own runs left out" if left_out else ""))
     return 0

@@ -12,11 +12,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import Dataset
 
+from anyorder.convert.npz import read_npz, write_arrays
 from anyorder.extras import require
 from anyorder.layouts import Features, SparseIndexSet, collate
 from anyorder.layouts.transfer import Transferable
+from anyorder.tasks.node_models import NODE
 from anyorder.training.config import configurable
-from anyorder.training.run import ModelConfig, Splits, Task
+from anyorder.training.run import ModelConfig, PredictRequest, Splits, Task, check_least
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,17 +63,25 @@ def collate_nodes(items: Sequence[NodeBatch]) -> NodeBatch:
 @configurable
 @dataclass(frozen=True)
 class Chains(Task):
-    """40 chains of 20 nodes to train on, 20 chains of 200 nodes to test on; the last epoch counts."""
+    """40 chains of 20 nodes to train on, 20 chains of 200 nodes to test on; the last epoch counts.
+
+    Chains of the training length are there to watch.
+    """
 
     train_chains: int = 40
     train_length: int = 20
     test_chains: int = 20
     test_length: int = 200
+    valid_chains: int = 20
+
+    def __post_init__(self) -> None:
+        check_least(self, {"train_chains": 1, "test_chains": 1, "valid_chains": 1, "train_length": 2, "test_length": 2})
 
     def load(self, *, seed: int, data_dir: Path | None) -> Splits:
         train = ChainSet(self.train_chains, self.train_length, seed=2 * seed)
         test = ChainSet(self.test_chains, self.test_length, seed=2 * seed + 1)
-        return Splits(train, None, test, shapes={"channels_in": 2, "channels_out": 1})
+        valid = ChainSet(self.valid_chains, self.train_length, seed=-seed - 1)
+        return Splits(train, valid, test, shapes={"channels_in": 2, "channels_out": 1})
 
     def collate(self, model: ModelConfig) -> Callable[[Sequence[Any]], Any]:
         return collate_nodes
@@ -88,3 +98,19 @@ class Chains(Task):
         kinds = {"micro-F1": "micro", "macro-F1": "macro"}
         f1 = {name: scores.f1_score(label, predicted, average=kind, zero_division=0.0) for name, kind in kinds.items()}
         return {name: 100.0 * float(value) for name, value in f1.items()}
+
+    def predict(self, model: nn.Module, shapes: dict[str, Any], request: PredictRequest) -> str:
+        """Write the probability of the second class for every node with a loop in an NPZ file of graphs."""
+        if request.input is None:
+            raise ValueError("--input is needed: graphs in an NPZ file, see anyorder.convert.npz")
+        features = read_npz(request.input)
+        wanted, found = (2, shapes["channels_in"]), (features.order, features.channels)
+        if wanted != found:
+            raise ValueError(f"{request.input}: expected features of (order, channels) {wanted}, got {found}")
+        with torch.no_grad():
+            probability = model(features).sigmoid()
+        node = features.index.entries(NODE).tuples[:, 0]
+        answer = {"node": node, "graph": features.index.node_graph[node], "probability": probability}
+        output = request.output or request.input.with_name(f"{request.input.stem}-predictions.npz")
+        write_arrays(output, {name: tensor.numpy() for name, tensor in answer.items()})
+        return f"{len(node)} nodes of {features.num_graphs} graphs in {output}: node, graph, probability"

@@ -8,8 +8,8 @@ from typing import Any
 from torch import nn
 
 from anyorder.extras import require
+from anyorder.files import read_json, write_bytes, write_json
 from anyorder.training.config import from_data, to_data
-from anyorder.training.files import read_json, write_bytes, write_json
 from anyorder.training.run import Run
 
 CONFIG, WEIGHTS, LAST = "config.json", "model.safetensors", "last.ckpt"

@@ -7,6 +7,7 @@ import dataclasses
 import difflib
 import types
 import typing
+from functools import cache
 from typing import Any, TypeVar
 
 Value = TypeVar("Value")
@@ -47,16 +48,34 @@ def from_data(data: Any) -> Any:
         return data
     if "type" not in data:
         return {key: from_data(part) for key, part in data.items()}
-    name = data["type"]
+    return make(data["type"], {key: from_data(part) for key, part in data.items() if key != "type"})
+
+
+def make(name: Any, settings: dict[str, Any]) -> Any:
+    """A registered configuration from its settings, each of the type that is declared."""
     if name not in _TYPES:
         raise ValueError(f"unknown configuration type {name!r}{nearest(str(name), _TYPES)}")
     cls = _TYPES[name]
-    fields = {field.name for field in dataclasses.fields(cls)}
-    given = {key: from_data(part) for key, part in data.items() if key != "type"}
-    for key in given:
-        if key not in fields:
-            raise ValueError(f"{name} has no setting {key!r}{nearest(key, fields)}")
+    hints = _hints(cls)
+    for key in settings:
+        if key not in hints:
+            raise ValueError(f"{name} has no setting {key!r}{nearest(key, hints)}")
+    given = {key: _fit(value, hints[key], f"{name}.{key}") for key, value in settings.items()}
+    missing = [field.name for field in dataclasses.fields(cls) if _is_needed(field) and field.name not in given]
+    if missing:
+        raise ValueError(f"{name} needs {missing}")
     return cls(**given)
+
+
+@cache
+def _hints(cls: type) -> dict[str, Any]:
+    """The declared type of each setting."""
+    hints = typing.get_type_hints(cls)
+    return {field.name: hints[field.name] for field in dataclasses.fields(cls)}
+
+
+def _is_needed(field: dataclasses.Field[Any]) -> bool:
+    return field.init and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
 def override(value: Value, setting: str) -> Value:
@@ -67,21 +86,22 @@ def override(value: Value, setting: str) -> Value:
     path, separator, text = setting.partition("=")
     if not separator or not path:
         raise ValueError(f"a setting is written key=value, got {setting!r}")
-    return _replace(value, path.strip().split("."), _parse(text.strip()), path.strip())
+    return _replace(value, path.strip().split("."), text.strip(), path.strip())
 
 
-def _replace(value: Any, path: list[str], new: Any, whole: str) -> Any:
+def _replace(value: Any, path: list[str], text: str, whole: str) -> Any:
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
         raise ValueError(f"cannot set {whole!r}: {value!r} has no settings")
-    fields = {field.name for field in dataclasses.fields(value)}
+    hints = _hints(type(value))
     head, *rest = path
-    if head not in fields:
-        raise ValueError(f"{type(value).__name__} has no setting {head!r}{nearest(head, fields)}")
-    current = getattr(value, head)
+    if head not in hints:
+        raise ValueError(f"{type(value).__name__} has no setting {head!r}{nearest(head, hints)}")
     if rest:
-        return dataclasses.replace(value, **{head: _replace(current, rest, new, whole)})
-    hint = typing.get_type_hints(type(value)).get(head, Any)
-    return dataclasses.replace(value, **{head: _fit(new, hint, whole)})
+        return dataclasses.replace(value, **{head: _replace(getattr(value, head), rest, text, whole)})
+    new = _parse(text) if hints[head] is not str else text
+    if new is None and not _accepts(None, hints[head]):
+        new = text  # the word none
+    return dataclasses.replace(value, **{head: _fit(new, hints[head], whole)})
 
 
 def _fit(new: Any, hint: Any, key: str) -> Any:
@@ -91,10 +111,8 @@ def _fit(new: Any, hint: Any, key: str) -> Any:
     if isinstance(new, list):
         new = tuple(new)
     if not _accepts(new, hint):
-        choices = typing.get_args(hint) if typing.get_origin(hint) is typing.Literal else ()
-        near = nearest(str(new), [str(choice) for choice in choices]) if choices else ""
-        name = getattr(hint, "__name__", None) if not choices and not typing.get_args(hint) else str(hint)
-        raise ValueError(f"{key} expects {name}, got {new!r}{near}")
+        choices = _choices(hint)
+        raise ValueError(f"{key} expects {_name(hint)}, got {new!r}{nearest(str(new), choices) if choices else ''}")
     return new
 
 
@@ -105,19 +123,56 @@ def _accepts(value: Any, hint: Any) -> bool:
     if origin in (typing.Union, types.UnionType):
         return any(_accepts(value, option) for option in arguments)
     if origin is typing.Literal:
-        return value in arguments
+        return any(value == option and type(value) is type(option) for option in arguments)
     if hint is None or hint is type(None):
         return value is None
+    if origin is tuple:
+        return isinstance(value, tuple) and _accepts_parts(value, arguments)
     if origin is not None:
         return isinstance(value, origin if isinstance(origin, type) else object)
-    if hint is float:
-        return isinstance(value, float)
     if hint is int:
         return isinstance(value, int) and not isinstance(value, bool)
     return isinstance(value, hint) if isinstance(hint, type) else True
 
 
+def _accepts_parts(values: tuple[Any, ...], hints: tuple[Any, ...]) -> bool:
+    if hints[1:] == (...,):
+        return all(_accepts(value, hints[0]) for value in values)
+    return len(values) == len(hints) and all(_accepts(value, hint) for value, hint in zip(values, hints, strict=True))
+
+
+def _choices(hint: Any) -> list[str]:
+    """What may be written for a type of few values, or of configurations."""
+    if typing.get_origin(hint) is typing.Literal:
+        return [str(option) for option in typing.get_args(hint)]
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return [choice for option in typing.get_args(hint) for choice in _choices(option)]
+    if hint is bool:
+        return ["True", "False"]
+    if hint is type(None):
+        return ["None"]
+    return [name for name, cls in _TYPES.items() if isinstance(hint, type) and issubclass(cls, hint)]
+
+
+def _name(hint: Any) -> str:
+    """A type as it is written.
+
+    >>> _name(int), _name(int | None), _name(typing.Literal["a", "b"]), _name(tuple[int, ...])
+    ('int', 'int | None', "'a' | 'b'", 'tuple[int, ...]')
+    """
+    if typing.get_origin(hint) is typing.Literal:
+        return " | ".join(repr(option) for option in typing.get_args(hint))
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return " | ".join(_name(option) for option in typing.get_args(hint))
+    return "None" if hint is type(None) else hint.__name__ if type(hint) is type else str(hint)
+
+
 def _parse(text: str) -> Any:
+    words: dict[str, Any] = {"true": True, "false": False, "none": None}
+    if text in words:
+        return words[text]
+    if text in _TYPES:
+        return make(text, {})
     try:
         return _evaluate(ast.parse(text, mode="eval").body)
     except (SyntaxError, _NotAValue):
@@ -130,10 +185,12 @@ class _NotAValue(Exception):
 
 def _evaluate(node: ast.expr) -> Any:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        if node.func.id not in _TYPES:
-            raise ValueError(f"unknown configuration type {node.func.id!r}{nearest(node.func.id, _TYPES)}")
-        keywords = {keyword.arg: _evaluate(keyword.value) for keyword in node.keywords if keyword.arg}
-        return _TYPES[node.func.id](*[_evaluate(argument) for argument in node.args], **keywords)
+        name = node.func.id
+        order = [field.name for field in dataclasses.fields(_TYPES[name])] if name in _TYPES else []
+        if name in _TYPES and len(node.args) > len(order):
+            raise ValueError(f"{name} has {len(order)} settings, got {len(node.args)}")
+        placed = {key: _evaluate(argument) for key, argument in zip(order, node.args, strict=False)}
+        return make(name, {**placed, **{keyword.arg: _evaluate(keyword.value) for keyword in node.keywords if keyword.arg}})
     if isinstance(node, (ast.Tuple, ast.List)):
         return tuple(_evaluate(part) for part in node.elts)
     try:

@@ -12,9 +12,9 @@ import torch
 from lightning.pytorch.callbacks import Callback
 from torch import nn
 
+from anyorder.files import remove_unfinished
 from anyorder.training.checkpoints import LAST, WEIGHTS, load_run, save_config, save_model
 from anyorder.training.config import from_data, to_data
-from anyorder.training.files import remove_unfinished
 from anyorder.training.jobs import Job
 from anyorder.training.keeper import Keeper
 from anyorder.training.loaders import Loaders

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from anyorder.files import read_json, write_json
 from anyorder.training.checkpoints import load_run
 from anyorder.training.config import override
-from anyorder.training.files import read_json, write_json
 from anyorder.training.machine import Machine
 from anyorder.training.run import Recipe, Run, Scale
 

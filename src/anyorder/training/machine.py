@@ -92,11 +92,3 @@ def _started(environment: Mapping[str, str]) -> tuple[str, int, int] | None:
         tasks, nodes = int(environment["SLURM_NTASKS"]), int(environment.get("SLURM_NNODES", "1"))
         return "srun", tasks // nodes, nodes
     return None
-
-
-def is_main() -> bool:
-    """Whether this is the process that writes and speaks."""
-    for name in ("RANK", "SLURM_PROCID"):
-        if int(os.environ.get(name, "0")) > 0:
-            return False
-    return int(os.environ.get("LOCAL_RANK", "0")) == 0 and int(os.environ.get("NODE_RANK", "0")) == 0

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from anyorder.training.files import read_json, write_json
+from anyorder.files import read_json, write_json
 
 RECORD = "record.json"
 _PACKAGES = ("anyorder", "torch", "numpy", "lightning", "torch_geometric", "scikit-learn", "scipy", "numba")
@@ -75,6 +75,17 @@ def read_records(folder: Path, *, table: str | None = None) -> list[Record]:
         if (table is None or record.table == table) and (known is None or known.finished <= record.finished):
             latest[record.place] = record
     return list(latest.values())
+
+
+def collect(runs: Path, into: Path) -> tuple[int, int]:
+    """Copy the records of the recipes below a folder to their places; how many, and how many of other runs were left."""
+    if not runs.is_dir():
+        raise FileNotFoundError(f"{runs} is not a folder of runs")
+    records = read_records(runs)
+    chosen = [record for record in records if not record.overrides and record.table != "own"]
+    for record in chosen:
+        record.write(into / record.recipe / record.scale / f"record-seed-{record.seed}.json")
+    return len(chosen), len(records) - len(chosen)
 
 
 def _record_files(folder: Path) -> Iterator[Path]:

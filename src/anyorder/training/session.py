@@ -10,7 +10,7 @@ from typing import Any
 
 from anyorder.extras import require
 from anyorder.training.fit import Job, Machine, execute
-from anyorder.training.machine import is_main
+from anyorder.training.processes import is_main
 from anyorder.training.progress import EpochReport
 from anyorder.training.records import Record
 
@@ -20,12 +20,12 @@ def run_all(jobs: Sequence[Job], out: Path, machine: Machine, *, force: bool = F
     machine = machine.placed()
     if len(jobs) == 1:
         record = execute(jobs[0], out, machine, force=force)
-        say(summary(record))
-        say(f"in {jobs[0].folder(out)}")
+        print(summary(record))
+        print(f"in {jobs[0].folder(out)}")
         return [record]
     with _bars(machine) as bars:
         records, failed = _run_each(jobs, out, machine, bars, force=force)
-    say(f"{len(records)} runs in {out}; `anyorder table {jobs[0].table} --records {out}` shows them")
+    print(f"{len(records)} runs in {out}; `anyorder table {jobs[0].table} --records {out}` shows them")
     if failed:
         raise ValueError(f"{len(failed)} of {len(jobs)} runs failed: {', '.join(failed)}")
     return records
@@ -56,17 +56,10 @@ def _run_each(
             bars.console.print(f"{name} failed: {error}", highlight=False, markup=False)
         else:
             records.append(record)
-            if is_main():
-                bars.console.print(summary(record), highlight=False, markup=False)
+            bars.console.print(summary(record), highlight=False, markup=False)
         bars.advance(every)
     bars.remove_task(current)
     return records, failed
-
-
-def say(text: str) -> None:
-    """Print from the first process alone."""
-    if is_main():
-        print(text)
 
 
 def summary(record: Record) -> str:

@@ -10,8 +10,8 @@ import torch
 from lightning.pytorch.plugins.io import CheckpointIO
 from torch import nn
 
+from anyorder.files import write_bytes
 from anyorder.training.checkpoints import check_weights
-from anyorder.training.files import write_bytes
 
 MARK = "anyorder"
 

@@ -1,0 +1,69 @@
+"""Writing files so that a crash or a full disk never harms what was there before."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+_UNFINISHED = ".part"
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary path beside ``path``, which takes its place in one step when the block ends well."""
+    temporary: Path | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=_UNFINISHED)
+        os.close(handle)
+        temporary = Path(name)
+        yield temporary
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
+        temporary.chmod(0o666 & ~_umask())  # as if it had been made by open(): mkstemp shuts others out
+        temporary.replace(path)
+    except OSError as error:
+        problem = f"could not write {path}: {error.strerror or error}; what was there before is untouched"
+        raise OSError(error.errno, problem) from error
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove what a killed process was writing in a folder."""
+    for path in folder.glob(f".*{_UNFINISHED}"):
+        with suppress(OSError):
+            path.unlink()
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file, whole or not at all."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(data)
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write plain data, whole or not at all."""
+    write_bytes(path, (json.dumps(data, indent=1) + "\n").encode())
+
+
+def read_json(path: Path) -> Any:
+    """Read plain data, with an error that names the file."""
+    try:
+        return json.loads(path.read_text())
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path} does not exist") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not a whole JSON file: {error}") from error
