@@ -22,7 +22,7 @@ _inline = numba.njit(inline="always", **_OPTIONS)
 _reorder = numba.njit(nogil=True, cache=True, fastmath={"contract", "reassoc"}, error_model="numpy")
 
 
-@extending.intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+@extending.intrinsic(prefer_literal=True)
 def _stack(context, size, like):  # type: ignore[no-untyped-def]
     """A pointer to room on the stack for ``size`` numbers of the type of ``like``.
 
@@ -38,7 +38,7 @@ def _stack(context, size, like):  # type: ignore[no-untyped-def]
     return numba.types.CPointer(like.dtype)(size, like), generate
 
 
-@extending.intrinsic  # type: ignore[untyped-decorator]
+@extending.intrinsic
 def _pointer(context, array, offset):  # type: ignore[no-untyped-def]
     """A pointer to an element, so that what follows is indexed from 0 without checks for negative indices."""
 
