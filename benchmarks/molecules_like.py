@@ -42,17 +42,16 @@ def batch(graphs: int, channels: int) -> Features:
 class Ours(nn.Module):
     """Eight 2->2 layers with kernel attention and one to a vector for each graph."""
 
-    def __init__(self, channels: int) -> None:
+    def __init__(self, channels: int, dropout: float) -> None:
         super().__init__()
-        layers = [
-            EncoderLayer(
-                order_in=2, order_out=2, channels=channels, heads=4, head_channels=8, kernel=RandomFeatures(), dropout=0.1
-            )
-            for _ in range(LAYERS)
-        ]
-        last = EncoderLayer(order_in=2, order_out=0, channels=channels, heads=8, head_channels=16, dropout=0.1)
-        self.layers = nn.ModuleList([*layers, last])
+        last = EncoderLayer(order_in=2, order_out=0, channels=channels, heads=8, head_channels=16, dropout=dropout)
+        self.layers = nn.ModuleList([*(self._layer(channels, dropout) for _ in range(LAYERS)), last])
         self.head = nn.Sequential(nn.LayerNorm(channels), nn.Linear(channels, 1))
+
+    @staticmethod
+    def _layer(channels: int, dropout: float) -> nn.Module:
+        sizes = {"channels": channels, "heads": 4, "head_channels": 8}
+        return EncoderLayer(order_in=2, order_out=2, kernel=RandomFeatures(), dropout=dropout, **sizes)
 
     def forward(self, x: Features) -> Tensor:
         for layer in self.layers:
@@ -61,29 +60,30 @@ class Ours(nn.Module):
 
 
 class Gin(nn.Module):
-    """Eight GIN convolutions, ReLU between, and the sum over the nodes of each graph."""
+    """Eight GIN convolutions with ReLU and dropout, and the sum over the nodes of each graph."""
 
-    def __init__(self, channels: int) -> None:
+    def __init__(self, channels: int, dropout: float) -> None:
         super().__init__()
         pyg = require("torch_geometric.nn", "pyg")
         self.layers = nn.ModuleList(pyg.GINConv(perceptron(channels)) for _ in range(LAYERS))
+        self.dropout = nn.Dropout(dropout)
         self.head = nn.Linear(channels, 1)
 
     def forward(self, x: Tensor, links: Tensor, graph: Tensor, graphs: int) -> Tensor:
         for layer in self.layers:
-            x = layer(x, links).relu()
+            x = self.dropout(layer(x, links).relu())
         return self.head(x.new_zeros(graphs, x.shape[1]).index_add(0, graph, x))
 
 
-def make(given: tuple[str, int, int]) -> Workload:
+def make(given: tuple[str, int, int, float]) -> Workload:
     """A model on a batch."""
-    name, graphs, channels = given
+    name, graphs, channels, dropout = given
     torch.manual_seed(0)
     x = batch(graphs, channels)
     if name == "ours":
-        ours = Ours(channels)
+        ours = Ours(channels, dropout)
         return Workload(ours, lambda: ours(x))
-    gin = Gin(channels)
+    gin = Gin(channels, dropout)
     loops = x.index.tuples[:, 0] == x.index.tuples[:, 1]
     links = x.index.tuples[~loops].T.contiguous()
     return Workload(gin, lambda: gin(x.rows[loops], links, x.index.node_graph, graphs))
@@ -93,13 +93,15 @@ def main() -> None:
     options = parser(__doc__ or "")
     options.add_argument("--graphs", type=int, default=256)
     options.add_argument("--channels", type=int, default=256)
+    options.add_argument("--dropout", type=float, default=0.0, help="of both models (default: 0)")
     chosen = options.parse_args()
-    start(chosen, f"{chosen.graphs} graphs of {NODES} nodes and 29 directed edges, {chosen.channels} channels")
+    start(chosen, f"{chosen.graphs} graphs of {NODES} nodes and 29 directed edges, {chosen.channels} channels, dropout {chosen.dropout}")
     lines: list[tuple[str, ...]] = [("", "forward s", "x GIN", "step s", "x GIN", "plan/forward", "step GB")]
     gin: tuple[float, float] | None = None
     for name in ("GIN", "ours"):
-        given = (name, chosen.graphs, chosen.channels)
-        make((name, 2, chosen.channels)).step()  # compiled before the plan is timed
+        given = (name, chosen.graphs, chosen.channels, chosen.dropout)
+        small = (name, 2, chosen.channels, chosen.dropout)
+        make(small).step()  # compiled before the plan is timed
         work = make(given)
         with planning() as spent:
             work.forward()
@@ -107,7 +109,7 @@ def main() -> None:
         gin = gin or found
         plan = f"{getattr(spent, chosen.clock) / found[0]:.1%}"
         cells = [text for value, other in zip(found, gin, strict=True) for text in (f"{value:.3f}", f"{value / other:.1f}")]
-        lines.append((name, *cells, plan, step_memory(make, given)))
+        lines.append((name, *cells, plan, step_memory(make, given, small)))
     show(lines)
 
 

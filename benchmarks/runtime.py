@@ -45,7 +45,7 @@ def compare(edges: int, options: argparse.Namespace) -> None:
         found[name] = times(work, options)
         ratios = [f"{ours / gps:.1f}" for ours, gps in zip(found[name], found[GPS], strict=True)]
         plan = getattr(spent, options.clock) / found[name][0]
-        memory = step_memory(make, (name, edges)) if options.memory else "-"
+        memory = step_memory(make, (name, edges), (name, 100)) if options.memory else "-"
         forward, step = (f"{value:.4f}" for value in found[name])
         lines.append((name, forward, ratios[0], step, ratios[1], f"{plan:.1%}", memory))
     print(f"\n{graph.num_entries - graph.num_nodes:,} directed edges, {graph.num_nodes:,} nodes")

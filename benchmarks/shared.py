@@ -43,14 +43,18 @@ def times(work: Workload, options: argparse.Namespace) -> tuple[float, float]:
     return found[0].of(options.clock), found[1].of(options.clock)
 
 
-def step_memory(make: Callable[[Any], Workload], argument: Any) -> str:
-    """GB that two training steps take at most, beyond what was there before model and input: or how they failed."""
-    outcome = isolated(_steps, (make, argument))
+def step_memory(make: Callable[[Any], Workload], argument: Any, small: Any) -> str:
+    """GB that two training steps take at most, beyond what was there before model and input; or how they failed.
+
+    A step on a ``small`` input comes before, to load libraries and compile.
+    """
+    outcome = isolated(_steps, (make, argument, small))
     return f"{outcome.results[0] / 1e9:.2f}" if outcome.results else outcome.status
 
 
-def _steps(given: tuple[Callable[[Any], Workload], Any]) -> Iterator[int]:
-    make, argument = given
+def _steps(given: tuple[Callable[[Any], Workload], Any, Any]) -> Iterator[int]:
+    make, argument, small = given
+    make(small).step()
     base = resident_memory()
     work = make(argument)
     with peak_memory(base) as peak:
