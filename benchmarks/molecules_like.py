@@ -50,8 +50,10 @@ class Ours(nn.Module):
 
     @staticmethod
     def _layer(channels: int, dropout: float) -> nn.Module:
-        sizes = {"channels": channels, "heads": 4, "head_channels": 8}
-        return EncoderLayer(order_in=2, order_out=2, kernel=RandomFeatures(), dropout=dropout, **sizes)
+        kernel = RandomFeatures()
+        return EncoderLayer(
+            order_in=2, order_out=2, channels=channels, heads=4, head_channels=8, kernel=kernel, dropout=dropout
+        )
 
     def forward(self, x: Features) -> Tensor:
         for layer in self.layers:
@@ -95,7 +97,8 @@ def main() -> None:
     options.add_argument("--channels", type=int, default=256)
     options.add_argument("--dropout", type=float, default=0.0, help="of both models (default: 0)")
     chosen = options.parse_args()
-    start(chosen, f"{chosen.graphs} graphs of {NODES} nodes and 29 directed edges, {chosen.channels} channels, dropout {chosen.dropout}")
+    widths = f"{chosen.channels} channels, dropout {chosen.dropout}"
+    start(chosen, f"{chosen.graphs} graphs of {NODES} nodes and 29 directed edges, {widths}")
     lines: list[tuple[str, ...]] = [("", "forward s", "x GIN", "step s", "x GIN", "plan/forward", "step GB")]
     gin: tuple[float, float] | None = None
     for name in ("GIN", "ours"):
