@@ -60,6 +60,7 @@ class EquivariantAttention(nn.Module):
         self.channels_in = self.channels_out = channels
         self.heads, self.head_channels = heads, head_channels
         self.kernel, self.coupling, self.normalize = _check_kernel(order_out, kernel, coupling, normalize)
+        self.patterns = set_partitions(order_out)
         self.classes = select(order_in, order_out, classes)
         self.pooled = tuple(sorted((c for c in self.classes if c.kind != "pointwise"), key=_pool_order))
         self.dropout = nn.Dropout(dropout)
@@ -75,6 +76,7 @@ class EquivariantAttention(nn.Module):
         for cls in self.classes:
             if cls.kind == "pointwise":
                 direct.setdefault(cls.target, []).append(cls)
+        self.runs = {p: _runs(shared, self.reading) for p, shared in self.writing.items()}
         into = {p: pointwise_into(self.order_in, p) for p in {*self.reading, *self.writing}}
 
         def lightweight(classes: Sequence[EquivalenceClass], out: int, bias: bool = True) -> PointwiseProjection:
@@ -96,17 +98,22 @@ class EquivariantAttention(nn.Module):
         plan = x.index.plan(target)
         query, key, direct = self._project(plan, x.rows)
         value = {p: self._split(plan.source.entries(p).read(x.rows) @ self.value[_name(p)]) for p in key}
+        asks = {p: _cut(rows, [run.write for run in self.runs[p]]) for p, rows in query.items()}
+        every = [run for runs in self.runs.values() for run in runs]
+        reads = {p: [run.read for run in every if run.classes[0].source == p] for p in key}
+        keys, values = ({p: _cut(side[p], reads[p]) for p in key} for side in (key, value))
         parts = {}
-        for pattern in set_partitions(self.order_out):
+        for pattern in self.patterns:
             if len(target.entries(pattern)) == 0:
                 continue
             total = direct.get(pattern)
-            for run in self._runs(pattern):
+            for run in self.runs.get(pattern, ()):
                 source = run.classes[0].source
                 if source not in key:
                     continue
+                read = run.read.start
                 attended = self._attend(
-                    plan, run.classes, query[pattern][:, run.write], key[source][:, run.read], value[source][:, run.read]
+                    plan, run.classes, asks[pattern][run.write.start], keys[source][read], values[source][read]
                 )
                 weight = self.output[_name(pattern)].unflatten(0, (-1, self.heads * self.head_channels))[run.write]
                 part = attended.flatten(1) @ weight.flatten(0, 1)
@@ -120,8 +127,11 @@ class EquivariantAttention(nn.Module):
         """Queries, keys and pointwise outputs by pattern; sites that read the same entries share their products."""
         wanted: dict[tuple[str, SetPartition], tuple[Plan, PointwiseProjection]] = {}
         own = plan.source.plan(plan.source)
-        for kind, maps, where in (("query", self.query, plan), ("key", self.key, own), ("direct", self.pointwise, plan)):
-            patterns = set_partitions(where.target.order)
+        for kind, maps, where, patterns in (
+            ("query", self.query, plan, self.writing),
+            ("key", self.key, own, self.reading),
+            ("direct", self.pointwise, plan, self.patterns),
+        ):
             for pattern in patterns:
                 if _name(pattern) in maps and len(where.target.entries(pattern)):
                     wanted[kind, pattern] = (where, maps[_name(pattern)])  # type: ignore[assignment]
@@ -136,17 +146,6 @@ class EquivariantAttention(nn.Module):
     def _split(self, rows: Tensor) -> Tensor:
         """(entry, class x head x channel) to (entry, class, head, channel)."""
         return rows.unflatten(1, (-1, self.heads, self.head_channels))
-
-    def _runs(self, pattern: SetPartition) -> tuple[Run, ...]:
-        """The pooled classes into a pattern, those that share their groups together."""
-        return tuple(
-            Run(
-                shared,
-                _slice(self.writing[pattern], shared),
-                _slice(self.reading[shared[0].source], shared),
-            )
-            for shared in pools(self.writing.get(pattern, ())).values()
-        )
 
     def _attend(
         self, plan: Plan, classes: tuple[EquivalenceClass, ...], query: Tensor, key: Tensor, value: Tensor
@@ -203,6 +202,22 @@ class Run:
     classes: tuple[EquivalenceClass, ...]
     write: slice
     read: slice
+
+
+def _runs(
+    writing: list[EquivalenceClass], reading: dict[SetPartition, list[EquivalenceClass]]
+) -> tuple[Run, ...]:
+    """The pooled classes into a pattern, those that share their groups together."""
+    return tuple(
+        Run(shared, _slice(writing, shared), _slice(reading[shared[0].source], shared)) for shared in pools(writing).values()
+    )
+
+
+def _cut(rows: Tensor, slices: list[slice]) -> dict[int, Tensor]:
+    """The classes of each slice, by where it starts; cut all at once, so that gradients are put together in one step."""
+    ordered = sorted(slices, key=lambda part: part.start)
+    parts = rows.split([part.stop - part.start for part in ordered], 1)
+    return {part.start: cut for part, cut in zip(ordered, parts, strict=True)}
 
 
 def _slice(among: list[EquivalenceClass], run: tuple[EquivalenceClass, ...]) -> slice:
