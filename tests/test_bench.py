@@ -58,8 +58,8 @@ class TestMeasure:
         assert found.cpu < 0.01
 
     def test_the_first_call_does_not_count(self):
-        waits = [0.2, 0.0, 0.0, 0.0]
-        assert measure(lambda: time.sleep(waits.pop(0)), repeats=3).wall < 0.1
+        waits = [0.5, 0.0, 0.0, 0.0, 0.0, 0.0]
+        assert measure(lambda: time.sleep(waits.pop(0)), repeats=5).wall < 0.3
 
     def test_peak_memory_sees_what_was_freed_again(self):
         def work():
@@ -78,7 +78,8 @@ class TestMeasure:
             work.forward()
         with planning() as second:
             work.forward()
-        assert 0 < second.wall < first.wall / 2
+        assert first.wall > 0 and first.cpu > 0
+        assert (second.wall, second.cpu) == (0, 0)
 
     def test_planning_leaves_the_layouts_as_they_were(self):
         from anyorder.layouts import IndexSet, Plan

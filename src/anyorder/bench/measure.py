@@ -115,7 +115,7 @@ def planning() -> Iterator[Spent]:
 
     def timed(original: Callable[..., Any]) -> Callable[..., Any]:
         def once(self: Any, key: object, build: Callable[[], Any]) -> Any:
-            if inside[0]:
+            if inside[0] or key in self._cache:
                 return original(self, key, build)
             inside[0] = True
             wall, cpu = time.perf_counter(), time.process_time()
