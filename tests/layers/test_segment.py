@@ -5,48 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from anyorder.layers.kernels import FeatureMap
 from anyorder.layers.segment import segment_attention, use_backend
 from anyorder.layouts import Queries, Segments
+from segments import assert_equals_reference, outputs, problem
 
 BACKENDS = ["numba"]
-
-
-def problem(kind, dtype, *, keys=300, queries=260, groups=17, classes=2, heads=3, width=5, width_value=4, hub=False, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    draw = {"generator": generator, "dtype": torch.float64}
-    group = torch.randint(-1, groups, (keys,), generator=generator)
-    if hub:
-        group[: keys // 2] = 3
-    group[group == 5] = 4  # an empty group
-    asked = []
-    for _ in range(classes):
-        read = torch.randint(-1, groups, (queries,), generator=generator)
-        if hub:
-            read[::2] = 3
-        asked.append(Segments.build(read, groups))
-    starts = torch.tensor([0] + [len(part.order) for part in asked]).cumsum(0)
-    pointer = torch.stack([part.pointer + start for part, start in zip(asked, starts)])
-    wide = torch.randn(keys, 2 * classes, heads, width, **draw).to(dtype)
-    tensors = {
-        "query": torch.randn(queries, classes, heads, width, **draw).to(dtype),
-        "key": wide[:, classes:],  # rows with gaps between them, as slices of a wide projection have
-        "value": torch.randn(keys, classes, heads, width_value, **draw).to(dtype),
-    }
-    directions = torch.randn(7, width, **draw).to(dtype) if kind == "relu" else None
-    if kind == "none":
-        tensors["query"], tensors["key"] = tensors["query"].abs() + 0.1, tensors["key"].abs() + 0.1
-    features = FeatureMap(kind, directions, 1e-3 if kind == "relu" else 0.0)
-    return tensors, Segments.build(group, groups), Queries(torch.cat([part.order for part in asked]), pointer), features
-
-
-def outputs(backend, normalize, tensors, keys, queries, features):
-    leaves = [part.detach().requires_grad_() for part in tensors.values()]
-    with use_backend(backend):
-        sums, norms = segment_attention(*leaves, keys, queries, features, normalize)
-        weights = torch.randn(sums.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64).to(sums.dtype)
-        loss = (sums * weights).sum() + (0 if normalize else norms.sum())
-        return sums.detach(), norms.detach(), *torch.autograd.grad(loss, leaves)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -57,12 +20,7 @@ def outputs(backend, normalize, tensors, keys, queries, features):
 def test_equals_the_reference(backend, normalize, kind, dtype, tolerance, hub, monkeypatch):
     if hub and backend == "numba":
         monkeypatch.setattr("anyorder.layers.segment_cpu.PIECE", 16)  # so that groups are cut
-    given = problem(kind, dtype, hub=hub)
-    double = ({name: part.double() for name, part in given[0].items()}, *given[1:3], given[3].double())
-    expected = outputs("reference", normalize, *double)
-    for got, right in zip(outputs(backend, normalize, *given), expected):
-        scale = right.abs().max().clamp(min=1)
-        torch.testing.assert_close(got.double() / scale, right / scale, rtol=tolerance, atol=tolerance)
+    assert_equals_reference(backend, normalize, problem(kind, dtype, hub=hub), tolerance)
 
 
 @pytest.mark.parametrize("backend", ["reference", *BACKENDS])
@@ -80,6 +38,31 @@ def test_gradcheck_and_opcheck(backend):
         indices = (keys.order, keys.pointer, queries.order, queries.pointer)
         arguments = (*leaves, features.directions, *indices, "relu", 1e-3, True)
         torch.library.opcheck(torch.ops.anyorder.segment_attention.default, arguments)
+
+
+@pytest.mark.parametrize("backend", ["reference", *BACKENDS])
+@pytest.mark.parametrize("normalize", [True, False])
+def test_opcheck_of_the_gradient(backend, normalize):
+    tensors, keys, queries, features = problem("relu", torch.float64, keys=12, queries=9, groups=4, heads=2, width=3)
+    index = (features.directions, keys.order, keys.pointer, queries.order, queries.pointer, "relu", 1e-3, normalize)
+    with use_backend(backend):
+        made = torch.ops.anyorder.segment_attention(*tensors.values(), *index)
+        grads = [torch.randn_like(part) for part in made]
+        arguments = (*tensors.values(), *index, *made, *grads)
+        torch.library.opcheck(torch.ops.anyorder.segment_attention_backward.default, arguments)
+
+
+@pytest.mark.parametrize("backend", ["reference", *BACKENDS])
+def test_a_query_without_keys_has_no_gradient_however_large_the_loss(backend):
+    tensors, _, _, features = problem("relu", torch.float32, keys=3, queries=2, groups=2, classes=1, heads=1)
+    keys = Segments.build(torch.tensor([0, 0, -1]), 2)
+    asked = Segments.build(torch.tensor([1, 0]), 2)  # the first query reads the empty group
+    leaves = [part.detach().requires_grad_() for part in tensors.values()]
+    with use_backend(backend):
+        sums, _ = segment_attention(*leaves, keys, Queries(asked.order, asked.pointer[None]), features, True)
+        (sums * 1e6).sum().backward()
+    assert sums[0].eq(0).all() and leaves[0].grad[0].eq(0).all()
+    assert all(leaf.grad.isfinite().all() for leaf in leaves)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

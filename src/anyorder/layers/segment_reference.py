@@ -72,9 +72,9 @@ def backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of query, key and value, by the chain rule through the states of the groups."""
     if normalize:  # of N and Z from that of N / Z
-        scale = 1 / norms.clamp(min=torch.finfo(norms.dtype).tiny)
-        there = norms > torch.finfo(norms.dtype).tiny
-        grad_norms = torch.where(there, -(grad_sums * sums).sum(-1) * scale, 0)
+        tiny = torch.finfo(norms.dtype).tiny
+        scale = torch.where(norms > tiny, 1 / norms.clamp(min=tiny), 0)  # a query without keys has no gradient
+        grad_norms = -(grad_sums * sums).sum(-1) * scale
         grad_sums = grad_sums * scale.unsqueeze(-1)
     groups = torch.arange(len(key_pointer) - 1, device=key.device)
     group_of_key = torch.repeat_interleave(groups, key_pointer.diff())

@@ -21,20 +21,19 @@ def softmax_attention(plan: Plan, cls: EquivalenceClass, query: Tensor, key: Ten
         key, value: (key, head, channel), the entries of the source pattern.
     """
     cut = cut_tiles(plan, cls)
-    if not cut:
+    if len(cut) == 0:
         return value.new_zeros(len(query), *value.shape[1:])
     again = torch.is_grad_enabled() and len(cut) > 1
     parts = []
-    for tile in cut:
+    for tile in cut.tiles:
         if again:  # keep the inputs only, so that training needs the memory of one tile too
             parts.append(checkpoint(_attend, tile, query, key, value, use_reentrant=False))
         else:
             parts.append(_attend(tile, query, key, value))
     rows = torch.cat(parts)
-    where = torch.cat([tile.queries.flatten() for tile in cut])
-    if bool((where < 0).any()):
-        rows, where = rows[where >= 0], where[where >= 0]
-    return rows.new_zeros(len(query), *rows.shape[1:]).index_copy(0, where, rows)
+    if cut.places is not None:
+        rows = rows.index_select(0, cut.places)
+    return rows.new_zeros(len(query), *rows.shape[1:]).index_copy(0, cut.queries, rows)
 
 
 def _attend(tile: Tile, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
