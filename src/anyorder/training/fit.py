@@ -74,10 +74,10 @@ def carry_out(
         _prepare(folder, job, machine, splits, anew=state is None)
     loaders = Loaders(run, rank=trainer.global_rank, world=trainer.world_size, workers=machine.workers)
     epoch, start = (0, 0) if state is None else state[MARK]["place"]
-    train = loaders.train(splits.train, epoch=epoch, start=start)
-    steps = len(train) // run.accumulate
+    train, shares = loaders.train(splits.train, epoch=epoch, start=start)
+    steps = len(shares) // run.accumulate
     trainer.log_every_n_steps = max(1, min(50, steps // 10))  # type: ignore[attr-defined]
-    module = TaskModule(run, model, steps_per_epoch=steps)
+    module = TaskModule(run, model, steps_per_epoch=steps, idle=shares.idle)
     validation = loaders.evaluation(splits.valid) if splits.valid is not None else None
     trainer.fit(module, train, validation, ckpt_path=None if state is None else str(folder / LAST))
     keeper.use_best(trainer, module)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -35,6 +36,8 @@ class Job:
     def folder(self, out: Path) -> Path:
         """Where the run goes: computed from what it is."""
         variant = "".join("--" + "".join(c if c.isalnum() or c in "._-" else "-" for c in s) for s in self.overrides)
+        if len(variant) > 120:  # file systems allow 255 bytes
+            variant = "--" + hashlib.sha256(variant.encode()).hexdigest()[:12]
         return out / self.recipe / self.run.scale / f"seed-{self.run.seed}{variant}"
 
     def write(self, folder: Path, machine: Machine) -> None:

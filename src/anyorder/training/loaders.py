@@ -16,12 +16,13 @@ class Loaders:
     def __init__(self, run: Run, *, rank: int, world: int, workers: int = 0) -> None:
         self.run, self.rank, self.world, self.workers = run, rank, world, workers
 
-    def train(self, data: Dataset[Any], *, epoch: int = 0, start: int = 0) -> DataLoader[Any]:
-        """Batches of the training items, from a place within an epoch on."""
+    def train(self, data: Dataset[Any], *, epoch: int = 0, start: int = 0) -> tuple[DataLoader[Any], Shares]:
+        """Batches of the training items, from a place within an epoch on, and what chooses them."""
         count = self.run.accumulate
         places = [(self.rank * count + part, self.world * count) for part in range(count)]
         parts = [self._batches(data, self.run.batch_size, rank, world, shuffle=True) for rank, world in places]
-        return self._loader(data, Shares(parts, epoch=epoch, start=start))
+        shares = Shares(parts, training=True, epoch=epoch, start=start)
+        return self._loader(data, shares), shares
 
     def evaluation(self, data: Dataset[Any]) -> DataLoader[Any]:
         """Every item once, over all processes together."""

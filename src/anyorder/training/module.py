@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import lightning.pytorch as pl
@@ -21,8 +22,10 @@ class TaskModule(pl.LightningModule):
     exactly as if there had been none.
     """
 
-    def __init__(self, run: Run, model: nn.Module, steps_per_epoch: int) -> None:
+    def __init__(self, run: Run, model: nn.Module, steps_per_epoch: int, idle: Collection[int] = ()) -> None:
+        """``idle``: numbers of the batches of this epoch that count for nothing, see ``Shares``."""
         super().__init__()
+        self.idle = idle
         self.run, self.model, self.steps_per_epoch = run, model, steps_per_epoch
         self.history: list[dict[str, float]] = []
         self.tested: dict[str, float] = {}
@@ -54,12 +57,12 @@ class TaskModule(pl.LightningModule):
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
         loss = self.run.task.loss(self.model, batch)
-        value, count = float(loss.detach()), self.run.task.num_items(batch)
+        value, count = float(loss.detach()), 0 if batch_idx in self.idle else self.run.task.num_items(batch)
         if not bool(loss.isfinite()):
             raise FloatingPointError(
                 f"the loss is {value} at step {self.global_step}: try a lower learning rate, warm-up or clipping"
             )
-        self.log("loss", loss.detach(), prog_bar=True, batch_size=count)
+        self.log("loss", loss.detach(), prog_bar=True, batch_size=1)
         self._losses = (self._losses[0] + value * count, self._losses[1] + count)
         self._items += count
         return loss if self.shares == 1 else loss * (count * self.shares / self.run.batch_size)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain
 from typing import Any
 
 import torch
@@ -13,11 +13,10 @@ from torch.utils.data import Sampler
 class GlobalBatches(Sampler[list[int]]):
     """Global batches drawn by (seed, epoch) and cut into one slice per process: nothing is dropped or repeated.
 
-    A last batch smaller than the number of processes joins the one before it.
+    The last slices of an epoch are empty where items are fewer than processes.
 
-    >>> parts = [list(GlobalBatches(5, batch_size=2, seed=0, shuffle=False, rank=r, world=2)) for r in (0, 1)]
-    >>> parts
-    [[[0], [2]], [[1], [3, 4]]]
+    >>> [list(GlobalBatches(5, batch_size=2, seed=0, shuffle=False, rank=rank, world=2)) for rank in (0, 1)]
+    [[[0], [2], []], [[1], [3], [4]]]
     """
 
     def __init__(
@@ -36,14 +35,8 @@ class GlobalBatches(Sampler[list[int]]):
     def set_epoch(self, epoch: int) -> None:
         self.epoch = epoch
 
-    def _cuts(self) -> list[tuple[int, int]]:
-        starts = list(range(0, self.num_items, self.batch_size))
-        if len(starts) > 1 and self.num_items - starts[-1] < self.world:
-            starts.pop()
-        return list(zip(starts, [*starts[1:], self.num_items], strict=True))
-
     def __len__(self) -> int:
-        return len(self._cuts())
+        return -(-self.num_items // self.batch_size)
 
     def __iter__(self) -> Iterator[list[int]]:
         if self.shuffle:
@@ -51,8 +44,8 @@ class GlobalBatches(Sampler[list[int]]):
             order = torch.randperm(self.num_items, generator=generator).tolist()
         else:
             order = list(range(self.num_items))
-        for begin, end in self._cuts():
-            size = end - begin
+        for begin in range(0, self.num_items, self.batch_size):
+            size = min(self.batch_size, self.num_items - begin)
             low, high = begin + size * self.rank // self.world, begin + size * (self.rank + 1) // self.world
             yield order[low:high]
 
@@ -61,16 +54,18 @@ class Shares(Sampler[list[int]]):
     """What one process sees: its share of each global batch, in as many parts as gradients are accumulated over.
 
     Each part is the share of a process of its own, so that a step sees the same items whatever the number of processes
-    and parts. An epoch can begin at any batch, where an interrupted run stopped. Empty shares (a validation set smaller
-    than the number of processes) are left out.
+    and parts. An epoch can begin at any batch, where an interrupted run stopped. Empty shares are left out of evaluations;
+    in training another item stands in, so that all processes take the step together, and ``idle`` has the batch's
+    number: it must count for nothing.
 
-    >>> both = [GlobalBatches(6, batch_size=4, shuffle=False, rank=part, world=2) for part in (0, 1)]
-    >>> list(Shares(both)), list(Shares(both, start=3))
-    ([[0, 1], [2, 3], [4], [5]], [[5]])
+    >>> both = [GlobalBatches(5, batch_size=4, shuffle=False, rank=part, world=2) for part in (0, 1)]
+    >>> list(Shares(both)), list(Shares(both, training=True, start=1))
+    ([[0, 1], [2, 3], [4]], [[2, 3], [0], [4]])
     """
 
-    def __init__(self, parts: Sequence[Any], *, epoch: int = 0, start: int = 0) -> None:
-        self.parts, self._begin = parts, (epoch, start)
+    def __init__(self, parts: Sequence[Any], *, training: bool = False, epoch: int = 0, start: int = 0) -> None:
+        self.parts, self.training, self._begin = parts, training, (epoch, start)
+        self.idle: set[int] = set()
         self.set_epoch(epoch)
 
     @property
@@ -88,7 +83,12 @@ class Shares(Sampler[list[int]]):
 
     def __iter__(self) -> Iterator[list[int]]:
         first, start = self._begin
-        batches = chain.from_iterable(zip(*self.parts, strict=True))
-        for batch in islice(batches, start if self.epoch == first else 0, None):
+        batches = list(chain.from_iterable(zip(*self.parts, strict=True)))
+        self.idle.clear()
+        if self.training:
+            self.idle.update(number for number, batch in enumerate(batches) if not len(batch))
+        spare: list[int] = next((batch[:1] for batch in batches if len(batch)), [])
+        for number in range(start if self.epoch == first else 0, len(batches)):
+            batch = spare if number in self.idle else batches[number]
             if len(batch):
                 yield batch
