@@ -18,9 +18,10 @@ from anyorder.cli import main
 from anyorder.data.jet_statistics import statistics
 from anyorder.data.jets import FEATURES, SPLITS, JetSample, normalisation, read_jets, write_jets
 from anyorder.data.registry import folder
+from anyorder.data.sets import collate_sets
 from anyorder.data.tracks import Resolution, perigee
 from anyorder.recipes.jets import MODELS, OURS, RECIPES, SAMPLES, TABLE
-from anyorder.tasks.jets import EqualSizeBatches, Jets, JetSets, OneCluster, VertexReconstruction
+from anyorder.tasks.jets import EqualSizeBatches, Jets, JetSets, OneCluster, VertexReconstruction, expanded
 from anyorder.tasks.partitions import partition_scores
 from anyorder.training.config import from_data, to_data
 from anyorder.training.fit import Job, Machine, carry_out
@@ -79,6 +80,17 @@ class TestTask:
         sample, jet = splits.test[3], splits.test.sample.jet(3)
         np.testing.assert_array_equal(sample.adjacency, jet.vertex[:, None] == jet.vertex[None])
         assert sample.label == jet.flavour
+
+    def test_compressed_features_can_be_expanded(self, data, splits):
+        small = Jets("simulated", compress=True).load(seed=0, data_dir=data)
+        raw = splits.test.sample.features * splits.shapes["deviation"] + splits.shapes["mean"]
+        again = expanded(small.test.sample.features * small.shapes["deviation"] + small.shapes["mean"])
+        np.testing.assert_allclose(again, raw, rtol=1e-3, atol=1e-4)
+        assert small.shapes["mean"] != splits.shapes["mean"]
+        batch = collate_sets([small.test[n] for n in range(20)])
+        plain = collate_sets([splits.test[n] for n in range(20)])
+        same = VertexReconstruction().build(small.shapes)(batch) == VertexReconstruction().build(splits.shapes)(plain)
+        assert same.float().mean() > 0.99
 
     def test_limit_keeps_the_first_jets(self, data):
         assert len(Jets("simulated", limit=10).load(seed=0, data_dir=data).train) == 10

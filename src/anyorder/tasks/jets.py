@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
@@ -35,7 +36,30 @@ from anyorder.training.run import Selection, Splits
 from anyorder.training.sampling import GlobalBatches
 
 ENOUGH_TRACKS = 1000  # in light jets, to measure the resolution of a detector
+IMPACT_SCALE = 0.05  # mm, about a resolution
+LONG_TAILED = [FEATURES.index("trk_d0"), FEATURES.index("trk_z0")]
+MOMENTUM, CHARGE = FEATURES.index("trk_pt"), FEATURES.index("trk_charge")
 DATASETS = {"alice": "jets_alice", "simulated": "jets_simulated", "official": "jets"}
+
+
+def compressed(features: NDArray[Any]) -> NDArray[Any]:
+    """Features with arcsinh(x / 0.05 mm) for the impact parameters d0 and z0, and log pT.
+
+    >>> compressed(np.array([[0.05, 5.0, 0, 0, np.e, 1, 50, 0, 0, 9]]))[0, :5].round(2).tolist()
+    [0.88, 5.3, 0.0, 0.0, 1.0]
+    """
+    small = features.copy()
+    small[:, LONG_TAILED] = np.arcsinh(features[:, LONG_TAILED] / IMPACT_SCALE)
+    small[:, MOMENTUM] = np.log(features[:, MOMENTUM])
+    return small
+
+
+def expanded(features: NDArray[Any]) -> NDArray[Any]:
+    """The inverse of :func:`compressed`."""
+    large = features.copy()
+    large[:, LONG_TAILED] = np.sinh(features[:, LONG_TAILED]) * IMPACT_SCALE
+    large[:, MOMENTUM] = np.exp(features[:, MOMENTUM])
+    return large
 
 
 class JetSets(Dataset[SetSample]):
@@ -57,12 +81,15 @@ class JetSets(Dataset[SetSample]):
 class Jets(PairTask):
     """Official, simulated or other jets; the epoch with the best validation F1 counts.
 
-    The official files come with their normalisation, others are normalised by their training part. With ``published``
-    a training batch holds jets of one size. ``limit`` keeps the first jets of the training part alone.
+    The official files come with their normalisation, others are normalised by their training part. ``compress`` takes
+    arcsinh(x / 0.05 mm) of the impact parameters and log pT first: a few tracks from far away make their deviation a
+    hundred times the resolution, which hides the vertices. With ``published`` a training batch holds jets of one size.
+    ``limit`` keeps the first jets of the training part alone.
     """
 
     sample: Literal["alice", "simulated", "official"] = "official"
     f1_over_sets: SoftF1 = "sum"
+    compress: bool = False
     published: bool = False
     limit: int | None = None
 
@@ -88,12 +115,16 @@ class Jets(PairTask):
         resolution = _resolution(train)
         if self.limit is not None:
             train = train.select(slice(self.limit))
-        constants = OFFICIAL_NORMALISATION if self.sample == "official" else normalisation(train)
+        if self.compress:
+            train, valid, test = (replace(part, features=compressed(part.features)) for part in (train, valid, test))
+        known = self.sample == "official" and not self.compress
+        constants = OFFICIAL_NORMALISATION if known else normalisation(train)
         shapes = {
             "channels": len(FEATURES),
             "max_points": int(max(part.num_tracks.max() for part in (train, valid, test))),
             "mean": list(constants.mean),
             "deviation": list(constants.deviation),
+            "compressed": self.compress,
             "resolution": resolution,
         }
         return Splits(JetSets(train, constants), JetSets(valid, constants), JetSets(test, constants), shapes)
@@ -105,10 +136,15 @@ class Jets(PairTask):
         return super().batches(data, shuffle=shuffle, **place)
 
     def read_input(self, path: Path, shapes: dict[str, Any]) -> Sequence[SetSample]:
-        if path.suffix != ".root":
-            return super().read_input(path, shapes)
-        jets = JetSets(read_jets(path), Normalisation(tuple(shapes["mean"]), tuple(shapes["deviation"])))
+        sample = read_jets(path)
+        if shapes["compressed"]:
+            sample = replace(sample, features=compressed(sample.features))
+        jets = JetSets(sample, _constants(shapes))
         return [jets[number] for number in range(len(jets))]
+
+
+def _constants(shapes: dict[str, Any]) -> Normalisation:
+    return Normalisation(tuple(shapes["mean"]), tuple(shapes["deviation"]))
 
 
 def _resolution(train: JetSample) -> dict[str, Any] | None:
@@ -167,15 +203,15 @@ class OneClusterModel(WithoutLearning):
 class VertexModel(WithoutLearning):
     """Adaptive vertex reconstruction: the logit of a pair is 1 if its tracks belong to one vertex, else -1."""
 
-    def __init__(self, finder: VertexFinder, constants: Normalisation) -> None:
+    def __init__(self, finder: VertexFinder, constants: Normalisation, *, compressed: bool) -> None:
         super().__init__()
-        self.finder, self.constants = finder, constants
+        self.finder, self.constants, self.compressed = finder, constants, compressed
 
     def answer(self, batch: SetBatch) -> Tensor:
         """The logits (pairs,) of tracks with normalised features."""
         raw = batch.points.cpu().numpy().astype(np.float64) * self.constants.deviation + self.constants.mean
-        charge = FEATURES.index("trk_charge")
-        raw[:, charge] = np.round(raw[:, charge])  # whole again
+        raw = expanded(raw) if self.compressed else raw
+        raw[:, CHARGE] = np.round(raw[:, CHARGE])  # whole again
         offsets = np.concatenate([[0], batch.sizes.cumsum(0).cpu().numpy()])
         nothing = np.zeros(len(raw), dtype=np.int32)
         sample = JetSample(raw.astype(np.float32), nothing, offsets, np.zeros(batch.num_sets, dtype=np.int32))
@@ -210,5 +246,5 @@ class VertexReconstruction(PairModelSettings):
                 f"expected at least {ENOUGH_TRACKS} tracks in them"
             )
         resolution = Resolution(**{name: tuple(terms) for name, terms in shapes["resolution"].items()})
-        constants = Normalisation(tuple(shapes["mean"]), tuple(shapes["deviation"]))
-        return VertexModel(VertexFinder(resolution=resolution, **vars(self)), constants)
+        finder = VertexFinder(resolution=resolution, **vars(self))
+        return VertexModel(finder, _constants(shapes), compressed=shapes["compressed"])
