@@ -14,7 +14,7 @@ from anyorder.layers.checks import check_input, check_orders, check_positive
 from anyorder.layers.kernels import Elu, FeatureMap, Kernel, RandomFeatures, Softmax
 from anyorder.layers.linear_time import kernel_exact, kernel_relaxed
 from anyorder.layers.projection import PointwiseProjection, init_uniform, pointwise_into, project_together
-from anyorder.layers.softmax import softmax_attention
+from anyorder.layers.softmax import prepare_softmax, softmax_attention
 from anyorder.layouts import Features, IndexSet, Plan
 
 Coupling = Literal["relaxed", "exact"]
@@ -91,6 +91,25 @@ class EquivariantAttention(nn.Module):
             init_uniform(value, channels)
         for output in self.output.values():
             init_uniform(output, width)
+
+    def prepare(self, index: IndexSet, target: IndexSet | None = None) -> IndexSet:
+        """Work out now what a pass over ``index`` needs to know of it; returns the index set that the layer writes to."""
+        target = index.target(self.order_out, target)
+        plan, own = index.plan(target), index.plan(index)
+        target.stretches()
+        for maps, where in ((self.query, plan), (self.key, own), (self.pointwise, plan)):
+            for each in maps.values():
+                for cls in each.classes:  # type: ignore[union-attr]
+                    where.pointwise(cls)
+        for run in [run for runs in self.runs.values() for run in runs]:
+            if isinstance(self.kernel, Softmax):
+                for cls in run.classes:
+                    prepare_softmax(plan, cls)
+            elif self.coupling == "exact":
+                plan.prepare(run.classes, coupling="exact")
+            else:
+                plan.keys(run.classes[0]), plan.asked(run.classes)
+        return target
 
     def forward(self, x: Features, target: IndexSet | None = None) -> Features:
         check_input(self, x, self.order_in, self.channels_in, self._some_weight())
@@ -204,9 +223,7 @@ class Run:
     read: slice
 
 
-def _runs(
-    writing: list[EquivalenceClass], reading: dict[SetPartition, list[EquivalenceClass]]
-) -> tuple[Run, ...]:
+def _runs(writing: list[EquivalenceClass], reading: dict[SetPartition, list[EquivalenceClass]]) -> tuple[Run, ...]:
     """The pooled classes into a pattern, those that share their groups together."""
     return tuple(
         Run(shared, _slice(writing, shared), _slice(reading[shared[0].source], shared)) for shared in pools(writing).values()

@@ -71,6 +71,12 @@ class EncoderLayer(nn.Module):
         self.activation = nn.GELU()
         self.dropout = nn.Dropout(dropout)
 
+    def prepare(self, index: IndexSet, target: IndexSet | None = None) -> IndexSet:
+        """Work out now what a pass over ``index`` needs to know of it; returns the index set that the layer writes to."""
+        written = self.attention.prepare(index, target)
+        self.widen.prepare(written)
+        return self.narrow.prepare(written)
+
     def forward(self, x: Features, target: IndexSet | None = None) -> Features:
         check_input(self, x, self.order_in, self.channels_in, self.widen.weight)
         h = self.attention(x.with_rows(self.norm_attention(x.rows)), target)

@@ -63,6 +63,21 @@ class EquivariantLinear(nn.Module):
         if self.bias is not None:
             init_uniform(self.bias, self.channels_in)
 
+    def prepare(self, index: IndexSet, target: IndexSet | None = None) -> IndexSet:
+        """Work out now what a pass over ``index`` needs to know of it; returns the index set that the layer writes to."""
+        target = index.target(self.order_out, target)
+        plan = index.plan(target)
+        target.stretches()
+        for term in self.terms:
+            if term.kind == "pointwise":
+                plan.pointwise(term)
+            else:
+                plan.spread(term)
+        if self.reduce == "mean":
+            for cls in self.classes:
+                plan.members(cls, "exact")
+        return target
+
     def forward(self, x: Features, target: IndexSet | None = None) -> Features:
         check_input(self, x, self.order_in, self.channels_in, self.weight)
         target = x.target(self.order_out, target)

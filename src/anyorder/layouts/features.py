@@ -78,18 +78,7 @@ class Features(Transferable):
 
     def target(self, order: int, given: IndexSet | None = None) -> IndexSet:
         """The index set a layer of this output order writes to: the given one, or the one that follows from the input."""
-        if given is None:
-            follows = self.index.with_order(order)
-            if follows is None:
-                raise ValueError(
-                    f"a target index set is needed: none of order {order} follows from a sparse input of order {self.order}"
-                )
-            return follows
-        if not isinstance(given, IndexSet):
-            raise TypeError(f"target must be an IndexSet, got {type(given).__name__}")
-        if given.order != order:
-            raise ValueError(f"target must be of the layer's output order: expected {order}, got {given.order}")
-        return given
+        return self.index.target(order, given)
 
     def with_values(self, values: Tensor) -> Features:
         """Other values on the same tuples."""

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from anyorder.algebra import SetPartition
+from anyorder.algebra import SetPartition, set_partitions
+from anyorder.layouts.memory import Memory, refuse_in_graph
 from anyorder.layouts.transfer import Transferable
 
 if TYPE_CHECKING:
     from anyorder.layouts.plan import Plan
-
-Built = TypeVar("Built")
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +37,7 @@ class Entries:
         return values.narrow(0, self.start, len(self)) if self.rows is None else values.index_select(0, self.rows)
 
 
-class IndexSet(Transferable, ABC):
+class IndexSet(Memory, Transferable, ABC):
     """The tuples of nodes that carry features, for a disjoint union of graphs.
 
     Attributes:
@@ -55,7 +53,7 @@ class IndexSet(Transferable, ABC):
     node_graph: Tensor
 
     def __init__(self) -> None:
-        self._cache: dict[object, object] = {}
+        super().__init__()
         self._plans: list[tuple[IndexSet, Plan]] = []
 
     @property
@@ -83,6 +81,21 @@ class IndexSet(Transferable, ABC):
     @abstractmethod
     def with_order(self, order: int) -> IndexSet | None:
         """The index set of another order that follows from this one, if one does (Sec. 4.2)."""
+
+    def target(self, order: int, given: IndexSet | None = None) -> IndexSet:
+        """The index set that a layer of this output order writes to: the given one, or the one that follows."""
+        if given is None:
+            follows = self.with_order(order)
+            if follows is None:
+                raise ValueError(
+                    f"a target index set is needed: none of order {order} follows from a sparse input of order {self.order}"
+                )
+            return follows
+        if not isinstance(given, IndexSet):
+            raise TypeError(f"target must be an IndexSet, got {type(given).__name__}")
+        if given.order != order:
+            raise ValueError(f"target must be of the layer's output order: expected {order}, got {given.order}")
+        return given
 
     @property
     def device(self) -> torch.device:
@@ -122,11 +135,10 @@ class IndexSet(Transferable, ABC):
 
         ``like`` gives the width and the type where no pattern has an entry.
         """
+        together = self.stretches()
+        if together and all(pattern in parts for pattern in together):
+            return parts[together[0]] if len(together) == 1 else torch.cat([parts[pattern] for pattern in together])
         chosen = [(self.entries(pattern), rows) for pattern, rows in parts.items() if len(rows)]
-        chosen.sort(key=lambda part: part[0].start)
-        covered = sum(len(entries) for entries, _ in chosen) == self.num_entries
-        if covered and chosen and all(entries.rows is None for entries, _ in chosen):
-            return chosen[0][1] if len(chosen) == 1 else torch.cat([rows for _, rows in chosen])
         like = chosen[0][1] if chosen else like
         whole = like.new_zeros(self.num_entries, *like.shape[1:])
         for entries, rows in chosen:
@@ -136,11 +148,21 @@ class IndexSet(Transferable, ABC):
             whole.index_copy_(0, where, rows)
         return whole
 
+    def stretches(self) -> tuple[SetPartition, ...] | None:
+        """The patterns that occur, in the order of their entries; None where the entries of one are scattered."""
+        return self._once("stretches", self._stretches)
+
+    def _stretches(self) -> tuple[SetPartition, ...] | None:
+        found = [(self.entries(pattern), pattern) for pattern in set_partitions(self.order)]
+        there = sorted((entries.start, pattern) for entries, pattern in found if len(entries))
+        return tuple(pattern for _, pattern in there) if all(entries.rows is None for entries, _ in found) else None
+
     def plan(self, target: IndexSet) -> Plan:
         """What a layer from this index set to ``target`` needs to know, worked out once and kept."""
         for known, plan in self._plans:
             if known is target:
                 return plan
+        refuse_in_graph()
         from anyorder.layouts.plan import Plan
 
         if target.num_nodes != self.num_nodes or target.num_graphs != self.num_graphs:
@@ -163,11 +185,6 @@ class IndexSet(Transferable, ABC):
             f"target must have each node in the same graph: node {node} is of graph {int(self.node_graph[node])} "
             f"in the input and of graph {int(target.node_graph[node])} in the target"
         )
-
-    def _once(self, key: object, build: Callable[[], Built]) -> Built:
-        if key not in self._cache:
-            self._cache[key] = build()
-        return self._cache[key]  # type: ignore[return-value]
 
     def __repr__(self) -> str:
         return (

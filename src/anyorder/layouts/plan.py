@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -12,8 +11,7 @@ from torch import Tensor
 from anyorder.algebra import EquivalenceClass, Pool, expansion
 from anyorder.layouts.index_set import Entries, IndexSet
 from anyorder.layouts.lookup import Segments, TupleIndex
-
-Built = TypeVar("Built")
+from anyorder.layouts.memory import Built, Memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,13 +84,13 @@ class Queries:
     pointer: Tensor
 
 
-class Plan:
+class Plan(Memory):
     """Selections, groups and look-ups from one index set to another; each is worked out when first asked for."""
 
     def __init__(self, source: IndexSet, target: IndexSet) -> None:
+        super().__init__()
         self.source = source
         self.target = target
-        self._cache: dict[object, object] = {}
 
     def prepare(self, classes: Iterable[EquivalenceClass], *, coupling: str = "relaxed") -> None:
         """Work out what these classes need now (in a data-loader worker, say), so that no layer waits for it."""
@@ -171,6 +169,17 @@ class Plan:
         pointer = torch.stack([segments.pointer + start for segments, start in zip(each, starts[:-1], strict=True)])
         return Queries(torch.cat([segments.order for segments in each]), pointer)
 
+    def askers(self, cls: EquivalenceClass) -> Spread:
+        """For a class that matches all nodes of its output entries, so that a group has one query: the query of each key."""
+        return self._once(("askers", _key(cls)), lambda: self._askers(cls))
+
+    def _askers(self, cls: EquivalenceClass) -> Spread:
+        assert not cls.unmatched_target
+        groups, reads = self.groups(Pool(cls.source, cls.matched_source)), self.reads(cls)
+        query = torch.full((groups.num_groups + 1,), -1, dtype=torch.int64, device=reads.device)
+        query[reads] = torch.arange(len(reads), device=reads.device)  # those of no group, -1, write to the end
+        return Spread.build(query[groups.ids], len(reads))
+
     def members(self, cls: EquivalenceClass, coupling: str) -> Tensor:
         """How many input entries each output entry receives: exactly, or with the equalities of the class only."""
         return self._once(("members", _key(cls), coupling), lambda: self._members(cls, coupling))
@@ -191,11 +200,6 @@ class Plan:
     def once(self, key: object, build: Callable[[], Built]) -> Built:
         """Keep something that a layer works out from this plan alone."""
         return self._once(("layer", key), build)
-
-    def _once(self, key: object, build: Callable[[], Built]) -> Built:
-        if key not in self._cache:
-            self._cache[key] = build()
-        return self._cache[key]  # type: ignore[return-value]
 
 
 def _key(cls: EquivalenceClass) -> tuple[object, ...]:

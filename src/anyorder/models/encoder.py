@@ -72,6 +72,17 @@ class Encoder(nn.Module):
         self.norm = nn.LayerNorm(channels)
         self.head = _head(channels, channels_out)
 
+    def prepare(self, index: IndexSet, target: IndexSet | None = None) -> IndexSet:
+        """Work out now what a pass over ``index`` needs to know of it; returns the index set that the model writes to.
+
+        A loader's workers may do this, and a compiled model needs it: its graph reads plans and does not make them.
+        """
+        _check_target(target, self.orders)
+        self.project.prepare(index)
+        for layer in self.layers:
+            index = layer.prepare(index, _target(target, layer.order_out))  # type: ignore[arg-type,operator]
+        return index
+
     def forward(self, x: Features, target: IndexSet | None = None) -> Features:
         """Features of the last order; ``target`` is the index set of the layers that write its order."""
         _check_target(target, self.orders)
@@ -121,6 +132,16 @@ class EquivariantMLP(nn.Module):
         self.activation = nn.ReLU()
         self.dropout = nn.Dropout(dropout)
         self.head = _head(channels, channels_out)
+
+    def prepare(self, index: IndexSet, target: IndexSet | None = None) -> IndexSet:
+        """Work out now what a pass over ``index`` needs to know of it; returns the index set that the model writes to.
+
+        A loader's workers may do this, and a compiled model needs it: its graph reads plans and does not make them.
+        """
+        _check_target(target, self.orders)
+        for layer in self.layers:
+            index = layer.prepare(index, _target(target, layer.order_out))  # type: ignore[arg-type,operator]
+        return index
 
     def forward(self, x: Features, target: IndexSet | None = None) -> Features:
         """Features of the last order; ``target`` is the index set of the layers that write its order."""

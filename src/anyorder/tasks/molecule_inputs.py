@@ -11,7 +11,8 @@ import torch
 from anyorder.algebra import Pool, classes, expansion, pools, set_partitions
 from anyorder.data.molecule_batch import CollateMolecules, MoleculeBatch
 from anyorder.data.molecule_store import Molecule
-from anyorder.layouts import CompleteIndexSet, IndexSet, Plan, SparseIndexSet, cut_tiles
+from anyorder.layers.softmax import prepare_softmax
+from anyorder.layouts import CompleteIndexSet, IndexSet, Plan, SparseIndexSet
 
 Layer = Literal["relaxed", "exact", "softmax", "linear"]
 
@@ -80,7 +81,7 @@ def _prepare_softmax(plan: Plan) -> None:
         if cls.kind == "pointwise":
             plan.pointwise(cls)
         else:
-            cut_tiles(plan, cls)
+            prepare_softmax(plan, cls)
 
 
 def _prepare_linear(plan: Plan) -> None:

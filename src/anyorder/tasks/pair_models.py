@@ -19,7 +19,8 @@ from anyorder.baselines.set_to_graph import SetToGraphConfig
 from anyorder.baselines.siamese import SiameseConfig, SiameseTripletConfig
 from anyorder.data.sets import SetBatch, SetSample, collate_sets
 from anyorder.layers import Kernel, Softmax
-from anyorder.layouts import CompleteIndexSet, Features, cut_tiles
+from anyorder.layers.softmax import prepare_softmax
+from anyorder.layouts import CompleteIndexSet, Features
 from anyorder.models import Encoder
 from anyorder.training.config import configurable
 from anyorder.training.run import ModelConfig
@@ -65,7 +66,7 @@ class CollateIndexed:
                 continue
             for cls in classes:
                 if cls.kind != "pointwise":
-                    cut_tiles(plan, cls)
+                    prepare_softmax(plan, cls)
 
 
 @lru_cache(maxsize=4)
