@@ -1,0 +1,116 @@
+"""Runs from start to table on tiny chains: records, weights, resuming, wrong settings, foreign files."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+from anyorder.cli import main
+from anyorder.recipes import find
+from anyorder.training.checkpoints import load_model
+from anyorder.training.config import from_data, override, to_data
+from anyorder.training.fit import execute, resume
+from anyorder.training.jobs import Job
+from anyorder.training.machine import Machine
+from anyorder.training.sampling import GlobalBatches
+from anyorder.training.states import read_state
+
+TINY = ("task.train_chains=4", "task.train_length=5", "task.test_chains=2", "task.test_length=6", "schedule.epochs=2")
+QUIET = Machine(progress=False, accelerator="cpu")
+
+
+def job(seed=0, *more):
+    return Job.of(find("chains/gcn"), scale="quick", seed=seed, overrides=(*TINY, *more))
+
+
+def test_a_run_leaves_a_record_and_a_model_that_loads(tmp_path):
+    record = execute(job(), tmp_path, QUIET)
+    assert set(record.metrics[""]) == {"micro-F1", "macro-F1"}
+    folder = job().folder(tmp_path)
+    _, first = load_model(folder)
+    _, second = load_model(folder)
+    for a, b in zip(first.state_dict().values(), second.state_dict().values()):
+        assert torch.equal(a, b)
+    again = execute(job(), tmp_path, QUIET)
+    assert again.metrics == record.metrics
+
+
+def test_an_interrupted_run_goes_on_to_the_same_weights(tmp_path):
+    whole = job(1, "schedule.epochs=3")
+    execute(whole, tmp_path / "a", QUIET)
+    folder = whole.folder(tmp_path / "b")
+
+    class Cut(Exception):
+        """The power fails."""
+
+    from lightning.pytorch.callbacks import Callback
+
+    class Break(Callback):
+        def on_train_epoch_start(self, trainer, module):
+            if trainer.current_epoch == 2:
+                raise Cut
+
+    with pytest.raises(Cut):
+        execute(whole, tmp_path / "b", QUIET, callbacks=[Break()])
+    assert not (folder / "record.json").exists()
+    resume(folder, QUIET)
+    left, right = load_model(whole.folder(tmp_path / "a"))[1], load_model(folder)[1]
+    assert all(torch.equal(a, b) for a, b in zip(left.state_dict().values(), right.state_dict().values()))
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("optimiser.learnig_rate=1", "did you mean 'learning_rate'"),
+        ("optimiser.learning_rate=fast", "expects float"),
+        ("optimiser.name=adm", "adam"),
+        ("nothing", "key=value"),
+    ],
+)
+def test_wrong_settings_are_refused(setting, message):
+    with pytest.raises(ValueError, match=message):
+        job(0, setting)
+
+
+def test_configurations_survive_writing():
+    run = find("chains/ours-s-phi").make("full")
+    assert from_data(json.loads(json.dumps(to_data(run)))) == run
+    assert override(run, "schedule.epochs=7").schedule.epochs == 7
+
+
+def test_foreign_checkpoints_are_refused(tmp_path):
+    class Payload:
+        def __reduce__(self):
+            return (print, ("code ran",))
+
+    path = tmp_path / "last.ckpt"
+    torch.save({"state_dict": Payload()}, path)
+    with pytest.raises(ValueError, match="checkpoint"):
+        read_state(path)
+    path.write_bytes(b"PK\x03\x04 cut")
+    with pytest.raises(ValueError, match="checkpoint"):
+        read_state(path)
+    with pytest.raises(FileNotFoundError):
+        load_model(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("world", [1, 2, 3])
+def test_evaluation_neither_drops_nor_repeats(world):
+    parts = [list(GlobalBatches(17, batch_size=5, shuffle=False, rank=rank, world=world)) for rank in range(world)]
+    seen = sorted(item for part in parts for batch in part for item in batch)
+    assert seen == list(range(17))
+
+
+def test_command_line(tmp_path, capsys):
+    sets = [word for setting in TINY for word in ("--set", setting)]
+    assert main(["run", "chains/gcn", *sets, "--quiet", "--out", str(tmp_path)]) == 0
+    assert main(["run", "chains/gnc", "--out", str(tmp_path)]) == 1
+    assert "did you mean" in capsys.readouterr().err
+    assert main(["table", "chains", "--records", str(tmp_path), "--format", "csv"]) == 0
+    assert capsys.readouterr().out.startswith("dataset,row,metric,mean,std,seeds,scale,paper")
+    assert main(["list", "chains"]) == 0
+    assert "chains/ours-s-phi" in capsys.readouterr().out
+    assert main(["classes", "2", "2"]) == 0
+    assert "15 classes: 5 pointwise, 6 local, 4 global" in capsys.readouterr().out
