@@ -48,6 +48,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (OSError, ValueError, TypeError, ModuleNotFoundError, FloatingPointError) as error:
         print(f"error: {_explained(error)}", file=sys.stderr)
         return 1
+    except RuntimeError as error:
+        if "peer" not in str(error):
+            raise
+        print("error: another process of this run has ended, so this one ends, too", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("interrupted; `anyorder resume DIR` goes on with a run", file=sys.stderr)
         return 130
@@ -66,6 +71,8 @@ def _only_the_first_speaks() -> Iterator[None]:
 def _explained(error: Exception) -> str:
     if isinstance(error, ModuleNotFoundError) and error.name in ("lightning", "safetensors", "sklearn", "tensorboard"):
         return f"{error.name} is needed here and is not installed: pip install 'anyorder[train]'"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror if error.filename is None else f"{error.strerror}: {error.filename}"
     return str(error) or type(error).__name__
 
 

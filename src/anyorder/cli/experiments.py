@@ -155,8 +155,9 @@ def _plot(args: argparse.Namespace) -> int:
     from anyorder.training.plots import draw_curves
     from anyorder.training.records import read_records
 
-    records = read_records(args.records, table=find_table(args.name).name)
-    print(f"drawn in {draw_curves(records, args.metric, args.output)}")
+    table = find_table(args.name)
+    records = read_records(args.records, table=table.name)
+    print(f"drawn in {draw_curves(records, args.metric, args.output, title=table.title, rows=table.rows)}")
     return 0
 
 

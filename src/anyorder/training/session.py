@@ -53,10 +53,10 @@ def _run_each(
             if machine.processes > 1 or getattr(error, "errno", None) == errno.ENOSPC:
                 raise
             failed.append(name)
-            bars.console.print(f"{name} failed: {error}", highlight=False, markup=False)
+            bars.console.print(f"{name} failed: {error}", highlight=False, markup=False, soft_wrap=True)
         else:
             records.append(record)
-            bars.console.print(summary(record), highlight=False, markup=False)
+            bars.console.print(summary(record), highlight=False, markup=False, soft_wrap=True)
         bars.advance(every)
     bars.remove_task(current)
     return records, failed

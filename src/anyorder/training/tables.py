@@ -45,9 +45,7 @@ class Cell:
 def cells(table: Table, records: Sequence[Record], *, scale: str | None = None) -> list[Cell]:
     """The measured cells of a table, in its order; records of changed recipes are left out."""
     values: dict[tuple[str, str, str, str], list[float]] = {}
-    for record in records:
-        if record.table != table.name or record.overrides or (scale is not None and record.scale != scale):
-            continue
+    for record in _of(table, records, scale):
         for part, metrics in record.metrics.items():
             dataset = f"{record.dataset} ({part})" if part else record.dataset
             for metric, value in metrics.items():
@@ -66,6 +64,11 @@ def cells(table: Table, records: Sequence[Record], *, scale: str | None = None) 
         for (dataset, row, kind, metric), seen in values.items()
     ]
     return sorted(found, key=lambda cell: _order(table, cell))
+
+
+def _of(table: Table, records: Sequence[Record], scale: str | None) -> list[Record]:
+    """The records that belong into a table: of its recipes as they are."""
+    return [r for r in records if r.table == table.name and not r.overrides and scale in (None, r.scale)]
 
 
 def _order(table: Table, cell: Cell) -> tuple[object, ...]:
@@ -96,7 +99,7 @@ def render(table: Table, records: Sequence[Record], *, form: Format = "text", sc
         for metric in metrics:
             line += _text(group.get(metric), table.digits)
         lines.append(line)
-    reduced = {(r.scale, r.reduced) for r in records if r.table == table.name and r.reduced and scale in (None, r.scale)}
+    reduced = {(record.scale, record.reduced) for record in _of(table, records, scale) if record.reduced}
     notes = [f"{kind}: {text}" for kind, text in sorted(reduced)]
     body = _markdown(lines) if form == "markdown" else _aligned(lines)
     title = f"### {table.title}\n\n" if form == "markdown" else f"{table.title}\n\n"
@@ -113,7 +116,7 @@ def _text(cell: Cell | None, digits: int) -> list[str]:
 def _aligned(lines: list[list[str]]) -> str:
     widths = [max(len(line[n]) for line in lines) for n in range(len(lines[0]))]
     rendered = ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]
-    return "\n".join([rendered[0], "-" * len(rendered[0]), *rendered[1:]])
+    return "\n".join([rendered[0], "-" * max(map(len, rendered)), *rendered[1:]])
 
 
 def _markdown(lines: list[list[str]]) -> str:
