@@ -49,7 +49,7 @@ def _quick(row: str, task: Jets) -> Run:
     """What fits a core: every row sees as many jets in as many steps."""
     small = {"layers": 3, "channels": 64, "head_channels": 16, "head": (128,), "dropout": 0.0}
     model = replace(OURS[row], **small) if row in OURS else MODELS[row]  # type: ignore[arg-type]
-    epochs, batch, rate = 10 if task.sample == "alice" else 4, 64, 1e-3
+    epochs, batch, rate = 10 if task.sample == "alice" else 4, 32, 1e-3
     return Run(
         replace(task, f1_over_sets="mean", compress=True, limit=36_000 if task.sample == "official" else None),
         model,
