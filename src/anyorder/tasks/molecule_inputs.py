@@ -54,6 +54,7 @@ def prepare(index: IndexSet, layer: Layer) -> None:
     if layer == "linear":
         _prepare_linear(inner)
         _prepare_linear(last)
+        index.stretches()
         return
     if layer == "softmax":
         _prepare_softmax(inner)
@@ -62,6 +63,7 @@ def prepare(index: IndexSet, layer: Layer) -> None:
     else:
         inner.prepare(classes(index.order, index.order), coupling=layer)
     _prepare_softmax(last)  # attention to order 0 is softmax always
+    index.stretches()
 
 
 def _prepare_relaxed(plan: Plan) -> None:
