@@ -16,7 +16,7 @@ Convolution = Literal["gcn", "gin", "gat"]
 
 
 class NodeGNN(nn.Module):
-    """Graph convolutions on the diagonal of order-2 features along its off-diagonal entries, and a linear head.
+    """Graph convolutions on the diagonal of order-2 features along its off-diagonal entries, ReLU between, a linear head.
 
     GIN-0 updates with Linear-ReLU-Linear-ReLU-BatchNorm; GAT has 8 heads, which are summed.
     """
@@ -34,10 +34,9 @@ class NodeGNN(nn.Module):
         nodes, edges = x.index.entries(NODE), x.index.entries(EDGE)
         rows = nodes.read(x.rows).new_zeros(x.num_nodes, x.channels).index_copy(0, nodes.tuples[:, 0], nodes.read(x.rows))
         links = edges.tuples.T.contiguous()
-        for layer in self.layers:
-            rows = self.activation(layer(rows, links))
-        out = self.head(rows)[nodes.tuples[:, 0]]
-        return out.squeeze(1) if out.shape[1] == 1 else out
+        for number, layer in enumerate(self.layers):
+            rows = layer(self.activation(rows) if number else rows, links)
+        return self.head(rows)[x.index.target(1).tuples[:, 0]]
 
 
 def _layer(convolution: Convolution, channels_in: int, channels: int) -> nn.Module:

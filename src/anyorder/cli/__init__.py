@@ -45,6 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with _only_the_first_speaks():
             return int(args.run(args))
+    except BrokenPipeError:  # whoever reads has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except (OSError, ValueError, TypeError, ModuleNotFoundError, FloatingPointError) as error:
         print(f"error: {_explained(error)}", file=sys.stderr)
         return 1

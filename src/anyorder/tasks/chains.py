@@ -16,7 +16,6 @@ from anyorder.convert.npz import read_npz, write_arrays
 from anyorder.extras import require
 from anyorder.layouts import Features, SparseIndexSet, collate
 from anyorder.layouts.transfer import Transferable
-from anyorder.tasks.node_models import NODE
 from anyorder.training.config import configurable
 from anyorder.training.run import ModelConfig, PredictRequest, Splits, Task, check_least
 
@@ -52,7 +51,7 @@ class ChainSet(Dataset[NodeBatch]):
         label = int(self.classes[number])
         values = torch.zeros(self.index.num_entries, 2)
         values[0, label] = 1.0
-        return NodeBatch(Features.of_rows(self.index, values), torch.full((self.index.num_nodes,), float(label)))
+        return NodeBatch(Features.of_rows(self.index, values), torch.full((self.index.num_nodes,), label))
 
 
 def collate_nodes(items: Sequence[NodeBatch]) -> NodeBatch:
@@ -81,16 +80,17 @@ class Chains(Task):
         train = ChainSet(self.train_chains, self.train_length, seed=2 * seed)
         test = ChainSet(self.test_chains, self.test_length, seed=2 * seed + 1)
         valid = ChainSet(self.valid_chains, self.train_length, seed=-seed - 1)
-        return Splits(train, valid, test, shapes={"channels_in": 2, "channels_out": 1})
+        return Splits(train, valid, test, shapes={"channels_in": 2, "channels_out": 2})
 
     def collate(self, model: ModelConfig) -> Callable[[Sequence[Any]], Any]:
         return collate_nodes
 
     def loss(self, model: nn.Module, batch: Any) -> Tensor:
-        return functional.binary_cross_entropy_with_logits(model(batch.features), batch.labels)
+        wanted = functional.one_hot(batch.labels, 2).float()
+        return functional.binary_cross_entropy_with_logits(model(batch.features), wanted)
 
     def evaluate(self, model: nn.Module, batch: Any) -> dict[str, Tensor]:
-        return {"predicted": (model(batch.features) >= 0).float(), "label": batch.labels}
+        return {"predicted": model(batch.features).argmax(1), "label": batch.labels}
 
     def metrics(self, collected: dict[str, Tensor]) -> dict[str, float]:
         scores = require("sklearn.metrics", "train")
@@ -100,7 +100,7 @@ class Chains(Task):
         return {name: 100.0 * float(value) for name, value in f1.items()}
 
     def predict(self, model: nn.Module, shapes: dict[str, Any], request: PredictRequest) -> str:
-        """Write the probability of the second class for every node with a loop in an NPZ file of graphs."""
+        """Write the probability of the second class for every node in an NPZ file of graphs."""
         if request.input is None:
             raise ValueError("--input is needed: graphs in an NPZ file, see anyorder.convert.npz")
         features = read_npz(request.input)
@@ -108,8 +108,9 @@ class Chains(Task):
         if wanted != found:
             raise ValueError(f"{request.input}: expected features of (order, channels) {wanted}, got {found}")
         with torch.no_grad():
-            probability = model(features).sigmoid()
-        node = features.index.entries(NODE).tuples[:, 0]
+            logits = model(features)
+        probability = (logits[:, 1] - logits[:, 0]).sigmoid()
+        node = features.index.target(1).tuples[:, 0]
         answer = {"node": node, "graph": features.index.node_graph[node], "probability": probability}
         output = request.output or request.input.with_name(f"{request.input.stem}-predictions.npz")
         write_arrays(output, {name: tensor.numpy() for name, tensor in answer.items()})

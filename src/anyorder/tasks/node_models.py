@@ -7,33 +7,28 @@ from typing import Any, Literal
 
 from torch import Tensor, nn
 
-from anyorder.algebra import SetPartition
 from anyorder.layers import Kernel, Softmax
 from anyorder.layouts import Features
 from anyorder.models import Encoder, EquivariantMLP
 from anyorder.training.config import configurable
 from anyorder.training.run import ModelConfig
 
-NODE = SetPartition((0, 0))
-
 
 class OnNodes(nn.Module):
-    """A model of order 2, read at the diagonal: (node, channel), or (node,) for one channel."""
+    """A model that ends in order 1, as one tensor (node, channel)."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
 
     def forward(self, x: Features) -> Tensor:
-        out = self.model(x)
-        rows = out.index.entries(NODE).read(out.rows)
-        return rows.squeeze(1) if rows.shape[1] == 1 else rows
+        return self.model(x).values
 
 
 @configurable
 @dataclass(frozen=True)
 class GraphEncoder(ModelConfig):
-    """Ours (S), Ours (S, phi): second-order encoder layers."""
+    """Ours (S), Ours (S, phi): second-order encoder layers, the last from edges to nodes."""
 
     layers: int = 2
     channels: int = 16
@@ -48,7 +43,7 @@ class GraphEncoder(ModelConfig):
         return OnNodes(
             Encoder(
                 order_in=2,
-                orders=(2,) * self.layers,
+                orders=(2,) * (self.layers - 1) + (1,),
                 channels_in=shapes["channels_in"],
                 channels=self.channels,
                 channels_out=shapes["channels_out"],
@@ -65,7 +60,7 @@ class GraphEncoder(ModelConfig):
 @configurable
 @dataclass(frozen=True)
 class GraphMLP(ModelConfig):
-    """MLP_pi (S): second-order equivariant linear layers with ReLU."""
+    """MLP_pi (S): second-order equivariant linear layers with ReLU, the last from edges to nodes."""
 
     layers: int = 2
     channels: int = 16
@@ -75,7 +70,7 @@ class GraphMLP(ModelConfig):
         return OnNodes(
             EquivariantMLP(
                 order_in=2,
-                orders=(2,) * self.layers,
+                orders=(2,) * (self.layers - 1) + (1,),
                 channels_in=shapes["channels_in"],
                 channels=self.channels,
                 channels_out=shapes["channels_out"],
