@@ -17,8 +17,7 @@ MODELS: dict[str, ModelConfig] = {
     "GCN": MessagePassing("gcn"),
     "GIN-0": MessagePassing("gin"),
     "GAT": MessagePassing("gat"),
-    # Means, whose scale is the same for long chains; with sums (model.reduce=sum) it solves the task: edges are zero.
-    "MLP_pi (S)": GraphMLP(reduce="mean"),
+    "MLP_pi (S)": GraphMLP(),
     "Ours (S) w/o global": GraphEncoder(classes="without global"),
     "Ours (S, phi) w/o global": GraphEncoder(kernel=PHI, classes="without global"),
     "Ours (S)": GraphEncoder(),

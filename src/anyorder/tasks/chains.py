@@ -32,7 +32,7 @@ class NodeBatch(Transferable):
 
 
 class ChainSet(Dataset[NodeBatch]):
-    """Chains of equal length; both directions of each link and a loop for each node, the label one-hot at one end."""
+    """Chains of equal length: the label one-hot in the loop of one end, a one in the third channel for each link."""
 
     def __init__(self, num_chains: int, length: int, *, seed: int) -> None:
         if length < 2:
@@ -49,8 +49,9 @@ class ChainSet(Dataset[NodeBatch]):
 
     def __getitem__(self, number: int) -> NodeBatch:
         label = int(self.classes[number])
-        values = torch.zeros(self.index.num_entries, 2)
+        values = torch.zeros(self.index.num_entries, 3)
         values[0, label] = 1.0
+        values[self.index.num_nodes :, 2] = 1.0
         return NodeBatch(Features.of_rows(self.index, values), torch.full((self.index.num_nodes,), label))
 
 
@@ -80,7 +81,7 @@ class Chains(Task):
         train = ChainSet(self.train_chains, self.train_length, seed=2 * seed)
         test = ChainSet(self.test_chains, self.test_length, seed=2 * seed + 1)
         valid = ChainSet(self.valid_chains, self.train_length, seed=-seed - 1)
-        return Splits(train, valid, test, shapes={"channels_in": 2, "channels_out": 2})
+        return Splits(train, valid, test, shapes={"channels_in": 3, "channels_out": 2})
 
     def collate(self, model: ModelConfig) -> Callable[[Sequence[Any]], Any]:
         return collate_nodes
