@@ -1,7 +1,7 @@
-"""What pytest leaves out where a library is not installed."""
+"""What pytest does not collect."""
 
 from importlib.util import find_spec
 
-# The modules of the Triton kernel are imported on a machine with Triton only.
+# Modules of the Triton kernel are imported on a machine with Triton only; helpers of tests that register names only once.
 TRITON = ["src/anyorder/layers/segment_triton.py", "src/anyorder/layers/segment_blocks.py"]
-collect_ignore = [] if find_spec("triton") else TRITON
+collect_ignore = ["tests/small_runs.py", *([] if find_spec("triton") else TRITON)]
