@@ -46,27 +46,13 @@ def kernel_exact(
         one = slice(n, n + 1)
         sums = norms = query.new_zeros(())
         for sign, term in expansion(cls):
-            if term.kind == "pointwise":
-                more = _pointwise(plan, term, query[:, one], key[:, one], value[:, one], features)
-            else:
-                asked = plan.asked((term,))
-                more = segment_attention(
-                    query[:, one], key[:, one], value[:, one], plan.keys(term), asked, features, normalize=False
-                )
+            reads, asks = plan.keys(term), plan.asked((term,))
+            more = segment_attention(query[:, one], key[:, one], value[:, one], reads, asks, features, normalize=False)
             sums, norms = sums + sign * more[0], norms + sign * more[1]
         empty = plan.members(cls, "exact") == 0
         result = _divide(sums, norms) if normalize else sums
         parts.append(result.masked_fill(empty.view(-1, 1, 1, 1), 0))
     return torch.cat(parts, 1).to(kind)
-
-
-def _pointwise(
-    plan: Plan, term: EquivalenceClass, query: Tensor, key: Tensor, value: Tensor, features: FeatureMap
-) -> tuple[Tensor, Tensor]:
-    """The one key that a fully matched term reads: phi(q).phi(k) v and phi(q).phi(k)."""
-    spread = plan.pointwise(term)
-    weight = (features(query) * spread(features(key))).sum(-1)
-    return weight.unsqueeze(-1) * spread(value), weight
 
 
 def _divide(sums: Tensor, norms: Tensor) -> Tensor:

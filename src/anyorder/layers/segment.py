@@ -163,15 +163,18 @@ def _(query, key, value, *rest):  # type: ignore[no-untyped-def]
 
 def _setup(ctx, inputs, output):  # type: ignore[no-untyped-def]
     *tensors, kind, eps, normalize = inputs
-    ctx.save_for_backward(*tensors, *output)
+    ctx.save_for_backward(*tensors, *(output if normalize else ()))  # the gradient of N and Z does not need them
     ctx.options = (kind, eps, normalize)
+    ctx.shapes = [part.shape for part in output]
 
 
 def _gradient(ctx, grad_sums, grad_norms):  # type: ignore[no-untyped-def]
-    *tensors, sums, norms = ctx.saved_tensors
-    grad_sums = torch.zeros_like(sums) if grad_sums is None else grad_sums
-    grad_norms = torch.zeros_like(norms) if grad_norms is None else grad_norms
-    grads = torch.ops.anyorder.segment_attention_backward(*tensors, *ctx.options, sums, norms, grad_sums, grad_norms)
+    tensors, outputs = ctx.saved_tensors[:8], ctx.saved_tensors[8:]
+    given = [
+        tensors[0].new_zeros(shape) if grad is None else grad
+        for grad, shape in zip((grad_sums, grad_norms), ctx.shapes, strict=True)
+    ]
+    grads = torch.ops.anyorder.segment_attention_backward(*tensors, *ctx.options, *(outputs or given), *given)
     return *grads, *[None] * 8
 
 

@@ -137,6 +137,28 @@ def _answer(phi, state, s, local, M, V):  # type: ignore[no-untyped-def]
 
 
 @_inline
+def _single(phi, other, v, at, local, M, V):  # type: ignore[no-untyped-def]
+    """What a group of one key answers, without a state: phi(q).phi(k) v into ``local``; returns phi(q).phi(k)."""
+    v = numba.carray(_pointer(v, at), (V,))
+    norm = _dot(phi, other, M)
+    for c in range(V):
+        local[c] = norm * v[c]
+    return norm
+
+
+@_inline
+def _ask_single(phi, dphi, other, dother, local, dnorm, v, at, dv, M, V):  # type: ignore[no-untyped-def]
+    """Gradients of phi(q), phi(k) and v from that of the answer of one key; the latter two are added up."""
+    v = numba.carray(_pointer(v, at), (V,))
+    weight, grad = _dot(phi, other, M), _dot(local, v, V) + dnorm
+    for m in range(M):
+        dphi[m] = grad * other[m]
+        dother[m] += grad * phi[m]
+    for c in range(V):
+        dv[c] += weight * local[c]
+
+
+@_inline
 def _write(local, out, to, norm, normalize, tiny, V):  # type: ignore[no-untyped-def]
     out = numba.carray(_pointer(out, to), (V,))
     scale = 1 / max(norm, tiny) if normalize else norm * 0 + 1
@@ -243,6 +265,7 @@ def loops(width: int, width_value: int, features: int, kind: str) -> Loops:
         C = len(qptr)
         phi = numba.carray(_stack(M, k), (M,))
         local = numba.carray(_stack(V, k), (V,))
+        other = numba.carray(_stack(M, k), (M,))
         state = numba.carray(_stack(S, k), (S,))
         for g in range(g0, g1):
             k0, k1 = kptr[g], kptr[g + 1]
@@ -256,6 +279,16 @@ def loops(width: int, width_value: int, features: int, kind: str) -> Loops:
                 if q0 == q1:
                     continue
                 for h in range(H):
+                    if k1 - k0 == 1:
+                        i = korder[k0]
+                        _features(k, i * ks + (c * H + h) * D, wt, eps, other, D, M, KIND)
+                        for t in range(q0, q1):
+                            place = (qorder[t] * C + c) * H + h
+                            _features(q, qorder[t] * qs + (c * H + h) * D, wt, eps, phi, D, M, KIND)
+                            norm = _single(phi, other, v, i * vs + (c * H + h) * V, local, M, V)
+                            norms[place] = norm
+                            _write(local, sums, place * V, norm, normalize, tiny, V)
+                        continue
                     for n in range(S):
                         state[n] = 0
                     for t in range(k0, k1):
@@ -282,6 +315,9 @@ def loops(width: int, width_value: int, features: int, kind: str) -> Loops:
         dstate = numba.carray(_stack(S, k), (S,))
         turned = numba.carray(_stack(T, k), (T,))
         room = numba.carray(_stack(D, k), (D,))
+        other = numba.carray(_stack(M, k), (M,))
+        dother = numba.carray(_stack(M, k), (M,))
+        dvalue = numba.carray(_stack(V, k), (V,))
         for g in range(g0, g1):
             k0, k1 = kptr[g], kptr[g + 1]
             longest = k1 - k0
@@ -294,6 +330,26 @@ def loops(width: int, width_value: int, features: int, kind: str) -> Loops:
                 if q0 == q1:
                     continue
                 for h in range(H):
+                    if k1 - k0 == 1:
+                        i = korder[k0]
+                        at_key = i * ks + (c * H + h) * D
+                        _features(k, at_key, wt, eps, other, D, M, KIND)
+                        for m in range(M):
+                            dother[m] = 0
+                        for n in range(V):
+                            dvalue[n] = 0
+                        for t in range(q0, q1):
+                            place = (qorder[t] * C + c) * H + h
+                            at = qorder[t] * qs + (c * H + h) * D
+                            _features(q, at, wt, eps, phi, D, M, KIND)
+                            dnorm = _incoming(sums, norms, dsums, dnorms, place * V, place, normalize, tiny, local, V)
+                            _ask_single(phi, dphi, other, dother, local, dnorm, v, i * vs + (c * H + h) * V, dvalue, M, V)
+                            _features_backward(q, at, w, eps, phi, dphi, room, dq, place * D, D, M, KIND)
+                        place = (i * C + c) * H + h
+                        _features_backward(k, at_key, w, eps, other, dother, room, dk, place * D, D, M, KIND)
+                        for n in range(V):
+                            dv[place * V + n] = dvalue[n]
+                        continue
                     for n in range(S):
                         state[n] = 0
                         dstate[n] = 0

@@ -100,10 +100,7 @@ class Plan(Memory):
                 continue
             terms = [term for _, term in expansion(cls)] if coupling == "exact" else [cls]
             for term in terms:
-                if term.kind == "pointwise":
-                    self.pointwise(term)
-                else:
-                    self.keys(term), self.asked((term,))
+                self.keys(term), self.asked((term,))
             self.members(cls, coupling)
 
     def pointwise(self, cls: EquivalenceClass) -> Spread:
@@ -188,13 +185,8 @@ class Plan(Memory):
         terms = expansion(cls) if coupling == "exact" else ((1, cls),)
         total = torch.zeros(len(self.target.entries(cls.target)), dtype=torch.int64, device=self.target.device)
         for sign, term in terms:
-            if term.kind == "pointwise":
-                found = self.pointwise(term)
-                there = torch.ones_like(total) if found.missing is None else (~found.missing).long()
-            else:
-                sizes = torch.cat([self.keys(term).sizes, total.new_zeros(1)])
-                there = sizes[self.reads(term)]
-            total = total + sign * there
+            sizes = torch.cat([self.keys(term).sizes, total.new_zeros(1)])
+            total = total + sign * sizes[self.reads(term)]
         return total
 
     def once(self, key: object, build: Callable[[], Built]) -> Built:
