@@ -6,7 +6,17 @@ import pytest
 import torch
 
 import oracles
-from anyorder import Elu, EquivariantAttention, Features, RandomFeatures, Softmax, SparseIndexSet, collate, redraw_features
+from anyorder import (
+    Elu,
+    EncoderLayer,
+    EquivariantAttention,
+    Features,
+    RandomFeatures,
+    Softmax,
+    SparseIndexSet,
+    collate,
+    redraw_features,
+)
 from anyorder.testing import assert_equivariant, random_features, random_index_set
 
 KERNELS = {
@@ -254,3 +264,35 @@ def test_random_directions_are_orthogonal():
     product = directions @ directions.T
     torch.testing.assert_close(product, torch.diag(product.diag()), rtol=0, atol=1e-5)
     assert RandomFeatures().features_for(1) == 1
+
+
+def _with_kept(work):
+    """What a function returns, and how many numbers are kept for its backward pass."""
+    held = []
+
+    def keep(part):
+        held.append(part.numel())
+        return part
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda part: part):
+        return work(), sum(held)
+
+
+@pytest.mark.parametrize("coupling", ["relaxed", "exact"])
+def test_recomputing_changes_no_gradient(coupling):
+    generator = torch.Generator().manual_seed(0)
+    index = SparseIndexSet(torch.unique(torch.randint(12, (60, 2), generator=generator), dim=0), num_nodes=12)
+    values = torch.randn(index.num_entries, 8, generator=generator)
+    sizes = {"order_in": 2, "order_out": 2, "channels": 8, "heads": 2, "head_channels": 4}
+    results = []
+    for recompute in (False, True):
+        torch.manual_seed(1)
+        layer = EncoderLayer(**sizes, kernel=RandomFeatures(), coupling=coupling, dropout=0.1, recompute=recompute)
+        given = values.clone().requires_grad_()
+        out, held = _with_kept(lambda: layer(Features(index, given)).values)  # noqa: B023
+        out.square().sum().backward()
+        results.append((out, given.grad, *[weight.grad for weight in layer.parameters()], held))
+    *plain, kept = results[0]
+    *again, held_now = results[1]
+    assert all(torch.equal(a, b) for a, b in zip(plain, again, strict=True))
+    assert held_now < kept / 5

@@ -142,6 +142,13 @@ class EquivariantAttention(nn.Module):
         rows = target.assemble(parts, like=x.rows[:0])
         return Features.of_rows(target, self.dropout(rows))
 
+    def kept(self, x: Features, target: IndexSet) -> int:
+        """About how many bytes a forward pass keeps for the backward pass."""
+        sides = ((x.index, self.reading), (target, self.writing))  # keys and values, queries and answers
+        rows = sum(2 * len(index.entries(p)) * len(classes) for index, side in sides for p, classes in side.items())
+        number = x.rows.element_size() * (4 if self.coupling == "exact" else 1)  # in double, and a few times
+        return rows * self.heads * self.head_channels * number
+
     def _project(self, plan: Plan, rows: Tensor) -> tuple[dict[SetPartition, Tensor], ...]:
         """Queries, keys and pointwise outputs by pattern; sites that read the same entries share their products."""
         wanted: dict[tuple[str, SetPartition], tuple[Plan, PointwiseProjection]] = {}

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from anyorder.algebra import Selection
 from anyorder.layers.attention import Coupling, EquivariantAttention
 from anyorder.layers.checks import check_input, check_positive
-from anyorder.layers.kernels import Kernel
+from anyorder.layers.kernels import Kernel, Softmax
 from anyorder.layers.linear import EquivariantLinear
 from anyorder.layouts import Features, IndexSet
+
+RECOMPUTED = 256 * 2**20
+"""Bytes that a layer may keep for its backward pass before it works them out again instead."""
 
 
 class EncoderLayer(nn.Module):
@@ -23,6 +28,8 @@ class EncoderLayer(nn.Module):
         channels_hidden: width inside the MLP; ``channels`` unless told.
         norm: LayerNorm before attention and MLP.
         residual: add the input where it has the output's index set.
+        recompute: keep nothing but the input for the backward pass and work out the rest again there, which takes about
+            half as long again. Left to itself, a layer with linear-time attention does so where it would keep 256 MB.
     """
 
     def __init__(
@@ -41,11 +48,12 @@ class EncoderLayer(nn.Module):
         classes: Selection = "all",
         norm: bool = True,
         residual: bool = True,
+        recompute: bool | None = None,
     ) -> None:
         super().__init__()
         self.order_in, self.order_out = order_in, order_out
         self.channels_in = self.channels_out = channels
-        self.residual = residual
+        self.residual, self.recompute = residual, recompute
         hidden = channels if channels_hidden is None else channels_hidden
         check_positive(channels=channels, channels_hidden=hidden)
         self.attention = EquivariantAttention(
@@ -79,6 +87,18 @@ class EncoderLayer(nn.Module):
 
     def forward(self, x: Features, target: IndexSet | None = None) -> Features:
         check_input(self, x, self.order_in, self.channels_in, self.widen.weight)
+        if self._shall_recompute(x, x.index.target(self.order_out, target)):
+            return checkpoint(self._forward, x, target, use_reentrant=False)
+        return self._forward(x, target)
+
+    def _shall_recompute(self, x: Features, target: IndexSet) -> bool:
+        if not torch.is_grad_enabled() or torch.compiler.is_compiling():
+            return False
+        if self.recompute is None:  # softmax takes care of it in parts
+            return not isinstance(self.attention.kernel, Softmax) and self.attention.kept(x, target) > RECOMPUTED
+        return self.recompute
+
+    def _forward(self, x: Features, target: IndexSet | None) -> Features:
         h = self.attention(x.with_rows(self.norm_attention(x.rows)), target)
         if self.residual and h.index is x.index:
             h = h.with_rows(x.rows + h.rows)

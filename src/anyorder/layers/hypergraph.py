@@ -135,7 +135,8 @@ class HypergraphEncoder(nn.Module):
         super().__init__()
         check_positive(channels_in=channels_in, channels=channels, channels_out=channels_out, layers=layers)
         sizes = {"channels": channels, "heads": heads, "head_channels": head_channels}
-        self.project = nn.Linear(channels_in, channels)
+        # Without a bias and brought to one scale: rows of many sparse features would drown in a bias.
+        self.project = nn.Sequential(nn.Linear(channels_in, channels, bias=False), nn.LayerNorm(channels))
         self.start = SizeModulation(channels)
         self.layers = nn.ModuleList(
             HypergraphLayer(**sizes, dropout=dropout, kernel=kernel or Elu(), global_=global_) for _ in range(layers)

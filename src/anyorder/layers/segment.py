@@ -169,7 +169,8 @@ def _setup(ctx, inputs, output):  # type: ignore[no-untyped-def]
 
 
 def _gradient(ctx, grad_sums, grad_norms):  # type: ignore[no-untyped-def]
-    tensors, outputs = ctx.saved_tensors[:8], ctx.saved_tensors[8:]
+    saved = ctx.saved_tensors  # asked for once: it may be worked out again for that
+    tensors, outputs = saved[:8], saved[8:]
     given = [
         tensors[0].new_zeros(shape) if grad is None else grad
         for grad, shape in zip((grad_sums, grad_norms), ctx.shapes, strict=True)

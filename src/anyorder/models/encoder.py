@@ -26,7 +26,7 @@ class Encoder(nn.Module):
         order_in: order of the input.
         orders: order after each layer.
         channels_out: width of the head; None leaves the head out.
-        kernel, coupling, classes, dropout: as in ``EquivariantAttention``.
+        kernel, coupling, classes, dropout, recompute: as in ``EncoderLayer``.
     """
 
     def __init__(
@@ -44,6 +44,7 @@ class Encoder(nn.Module):
         dropout: float = 0.0,
         channels_hidden: int | None = None,
         classes: Selection = "all",
+        recompute: bool | None = None,
     ) -> None:
         super().__init__()
         steps = _check_steps(order_in, orders)
@@ -66,6 +67,7 @@ class Encoder(nn.Module):
                 dropout=dropout,
                 channels_hidden=channels_hidden,
                 classes=classes if l else "all",
+                recompute=recompute,
             )
             for k, l in steps
         )
