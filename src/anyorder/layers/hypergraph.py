@@ -74,6 +74,8 @@ class SizeModulation(nn.Module):
     def __init__(self, channels: int, hidden: int = 16) -> None:
         super().__init__()
         self.network = nn.Sequential(nn.Linear(2, hidden), nn.GELU(), nn.Linear(hidden, 2 * channels))
+        for weight in self.network[2].parameters():
+            nn.init.zeros_(weight)  # sizes make no difference until training finds one
 
     def forward(self, rows: Tensor, sizes: Tensor) -> Tensor:
         size = sizes.clamp(min=1).to(rows.dtype)
