@@ -13,10 +13,18 @@ from anyorder.allocation import keep_freed_memory
 
 if sys.argv[1] == "keep":
     assert keep_freed_memory()
-torch.ones(2**25)  # 128 MB
+
+def work():
+    few = [torch.ones(2**22 + 1000 * n) for n in range(6)]
+    more = [torch.ones(2**23) for n in range(4)]
+    del few
+    torch.ones(2**24)
+
+for _ in range(3):
+    work()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 for _ in range(5):
-    torch.ones(2**25)
+    work()
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 
