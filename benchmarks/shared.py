@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from anyorder.allocation import keep_freed_memory
 from anyorder.bench import isolated, measure, peak_memory
 from anyorder.bench.fits import aligned
 from anyorder.bench.measure import resident_memory
@@ -21,6 +22,7 @@ def parser(text: str) -> argparse.ArgumentParser:
     threads = int(os.environ.get("OMP_NUM_THREADS", "1"))
     made.add_argument("--threads", type=int, default=threads, help="default: OMP_NUM_THREADS, or 1")
     made.add_argument("--clock", choices=("cpu", "wall"), default="cpu", help="cpu is not stretched by other work (default)")
+    made.add_argument("--fresh-memory", action="store_true", help="take new memory for each tensor, unlike anyorder's commands")
     made.add_argument("--repeats", type=int, help="of each measurement (default: as many as fill a second, at least 3)")
     return made
 
@@ -29,7 +31,9 @@ def start(options: argparse.Namespace, what: str) -> None:
     """Fix threads and seed, and say what is measured."""
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
-    print(f"{what}\nmedian {options.clock} seconds, {options.threads} threads, torch {torch.__version__}")
+    kept = not options.fresh_memory and keep_freed_memory()
+    memory = "freed memory is used again" if kept else "new memory for each tensor"
+    print(f"{what}\nmedian {options.clock} seconds, {options.threads} threads, {memory}, torch {torch.__version__}")
 
 
 def show(lines: Sequence[tuple[str, ...]]) -> None:
@@ -46,7 +50,7 @@ def times(work: Workload, options: argparse.Namespace) -> tuple[float, float]:
 def step_memory(make: Callable[[Any], Workload], argument: Any, small: Any) -> str:
     """GB that two training steps take at most, beyond what was there before model and input; or how they failed.
 
-    A step on a ``small`` input comes before, to load libraries and compile.
+    A step on a ``small`` input comes before, to load libraries and compile. Freed memory goes back to the system here.
     """
     outcome = isolated(_steps, (make, argument, small))
     return f"{outcome.results[0] / 1e9:.2f}" if outcome.results else outcome.status

@@ -125,18 +125,20 @@ class EquivariantAttention(nn.Module):
         for pattern in self.patterns:
             if len(target.entries(pattern)) == 0:
                 continue
-            total = direct.get(pattern)
-            for run in self.runs.get(pattern, ()):
-                source = run.classes[0].source
-                if source not in key:
-                    continue
-                read = run.read.start
-                attended = self._attend(
-                    plan, run.classes, asks[pattern][run.write.start], keys[source][read], values[source][read]
-                )
-                weight = self.output[_name(pattern)].unflatten(0, (-1, self.heads * self.head_channels))[run.write]
-                part = attended.flatten(1) @ weight.flatten(0, 1)
-                total = part if total is None else total + part
+            total, runs = direct.get(pattern), [run for run in self.runs.get(pattern, ()) if run.classes[0].source in key]
+            if runs:  # one product for all classes: several narrow ones would each write the whole output
+                received = [
+                    self._attend(
+                        plan,
+                        run.classes,
+                        asks[pattern][run.write.start],
+                        keys[run.classes[0].source][run.read.start],
+                        values[run.classes[0].source][run.read.start],
+                    ).flatten(1)
+                    for run in runs
+                ]
+                wide, weight = torch.cat(received, 1), self._output(pattern, runs)
+                total = wide @ weight if total is None else torch.addmm(total, wide, weight)
             if total is not None:
                 parts[pattern] = total
         rows = target.assemble(parts, like=x.rows[:0])
@@ -148,6 +150,14 @@ class EquivariantAttention(nn.Module):
         rows = sum(2 * len(index.entries(p)) * len(classes) for index, side in sides for p, classes in side.items())
         number = x.rows.element_size() * (4 if self.coupling == "exact" else 1)  # in double, and a few times
         return rows * self.heads * self.head_channels * number
+
+    def _output(self, pattern: SetPartition, runs: Sequence[Run]) -> Tensor:
+        """The output weights of some runs into a pattern, in their order."""
+        weight = self.output[_name(pattern)]
+        if tuple(runs) == self.runs[pattern]:
+            return weight
+        each = weight.unflatten(0, (-1, self.heads * self.head_channels))
+        return torch.cat([each[run.write] for run in runs]).flatten(0, 1)
 
     def _project(self, plan: Plan, rows: Tensor) -> tuple[dict[SetPartition, Tensor], ...]:
         """Queries, keys and pointwise outputs by pattern; sites that read the same entries share their products."""
