@@ -22,7 +22,7 @@ def parser(text: str) -> argparse.ArgumentParser:
     threads = int(os.environ.get("OMP_NUM_THREADS", "1"))
     made.add_argument("--threads", type=int, default=threads, help="default: OMP_NUM_THREADS, or 1")
     made.add_argument("--clock", choices=("cpu", "wall"), default="cpu", help="cpu is not stretched by other work (default)")
-    made.add_argument("--fresh-memory", action="store_true", help="take new memory for each tensor, unlike anyorder's commands")
+    made.add_argument("--fresh-memory", action="store_true", help="new memory for each tensor, unlike commands")
     made.add_argument("--repeats", type=int, help="of each measurement (default: as many as fill a second, at least 3)")
     return made
 

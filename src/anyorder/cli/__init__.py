@@ -42,8 +42,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; an error of the user's is a message and exit code 1, not a traceback."""
     args = parser().parse_args(arguments)
-    if args.command != "bench":  # which measures what a user's own process would see
-        keep_freed_memory()
+    keep_freed_memory()
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # read when torch is loaded: leave warnings to us
     try:
         with _only_the_first_speaks():
