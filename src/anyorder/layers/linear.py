@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from anyorder.algebra import EquivalenceClass, Pool, Selection, SetPartition, expansion, pools, select, set_partitions
 from anyorder.layers.checks import check_input, check_orders, check_positive
+from anyorder.layers.gather import add_spread
 from anyorder.layers.projection import init_uniform, project
 from anyorder.layouts import Features, IndexSet, Plan, Spread
 
@@ -82,15 +83,18 @@ class EquivariantLinear(nn.Module):
         check_input(self, x, self.order_in, self.channels_in, self.weight)
         target = x.target(self.order_out, target)
         plan = x.index.plan(target)
-        parts = self._sum(plan, x.rows) if self.reduce == "sum" else self._mean(plan, x.rows)
-        if self.bias is not None:
-            for pattern, bias in zip(self.patterns, self.bias, strict=True):
-                entries = target.entries(pattern)
-                parts[pattern] = parts[pattern] + bias if pattern in parts else bias.expand(len(entries), -1)
+        biases = {} if self.bias is None else dict(zip(self.patterns, self.bias, strict=True))
+        parts = self._sum(plan, x.rows, biases) if self.reduce == "sum" else self._mean(plan, x.rows)
+        for pattern, bias in biases.items():  # those that no product has taken along
+            entries = target.entries(pattern)
+            parts[pattern] = parts[pattern] + bias if pattern in parts else bias.expand(len(entries), -1)
         return Features.of_rows(target, target.assemble(parts, like=x.rows.new_empty(0, self.channels_out)))
 
-    def _sum(self, plan: Plan, rows: Tensor) -> dict[SetPartition, Tensor]:
-        """Sums over exact classes, as sums with equalities only under weights that are recombined once."""
+    def _sum(self, plan: Plan, rows: Tensor, biases: dict[SetPartition, Tensor]) -> dict[SetPartition, Tensor]:
+        """Sums over exact classes, as sums with equalities only under weights that are recombined once.
+
+        Takes the biases that it adds out of ``biases``.
+        """
         weight = torch.einsum("tc,cio->tio", self.signs.to(self.weight.dtype), self.weight)
         place = {term: n for n, term in enumerate(self.terms)}
         waiting = Waiting()
@@ -98,7 +102,8 @@ class EquivariantLinear(nn.Module):
         for pattern in self.patterns:
             into = [term for term in self.terms if term.kind == "pointwise" and term.target == pattern]
             if into and len(plan.target.entries(pattern)):
-                direct[pattern] = project(plan, pattern, rows, into, weight[[place[term] for term in into]])
+                chosen = weight[[place[term] for term in into]]
+                direct[pattern] = project(plan, pattern, rows, into, chosen, biases.pop(pattern, None))
         for pool, terms in pools(term for term in self.terms if term.kind != "pointwise").items():
             entries = plan.source.entries(pool.source)
             if len(entries) == 0:
@@ -181,7 +186,9 @@ class Waiting:
     def spread(self, parts: dict[SetPartition, Tensor]) -> dict[SetPartition, Tensor]:
         """Add what waits to the rows of each output pattern."""
         parts = dict(parts)
-        for pattern, spread, values in self._sums.values():
-            part = spread(values)
-            parts[pattern] = parts[pattern] + part if pattern in parts else part
+        for pattern in dict.fromkeys(pattern for pattern, _, _ in self._sums.values()):
+            waiting = [(values, spread) for other, spread, values in self._sums.values() if other == pattern]
+            total = add_spread(parts.get(pattern), waiting)
+            assert total is not None
+            parts[pattern] = total
         return parts

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from anyorder.algebra import EquivalenceClass, SetPartition, select
+from anyorder.layers.gather import add_spread
 from anyorder.layouts import Plan
 
 
@@ -77,12 +78,9 @@ def project(
         wide = inputs[0] if len(inputs) == 1 else torch.cat(inputs, 1)
         tall = weight[same].flatten(0, 1)
         total = wide @ tall if bias is None else torch.addmm(bias, wide, tall)
-    for n, cls in enumerate(classes):
-        entries = plan.source.entries(cls.source)
-        if n in same or len(entries) == 0:
-            continue
-        part = plan.pointwise(cls)(entries.read(rows) @ weight[n])
-        total = part if total is None else total + part
+    fewer = [(n, cls, plan.source.entries(cls.source)) for n, cls in enumerate(classes) if n not in same]
+    parts = [(entries.read(rows) @ weight[n], plan.pointwise(cls)) for n, cls, entries in fewer if len(entries)]
+    total = add_spread(total, parts)
     count = len(plan.target.entries(pattern))
     if total is None:
         return rows.new_zeros(count, weight.shape[2]) if bias is None else bias.expand(count, -1)

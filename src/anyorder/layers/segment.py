@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from importlib import util
 
 import torch
@@ -16,6 +15,7 @@ from anyorder.layers.kernels import FeatureMap
 from anyorder.layouts import Queries, Segments
 
 BACKENDS = ("auto", "reference", "numba", "triton")
+_INSTALLED = {name: util.find_spec(name) is not None for name in ("numba", "triton")}
 _forced: list[str] = [os.environ.get("ANYORDER_BACKEND", "auto")]
 
 
@@ -31,17 +31,13 @@ def use_backend(name: str) -> Iterator[None]:
         _forced[0] = before
 
 
-@cache
-def _installed(module: str) -> bool:
-    return util.find_spec(module) is not None
-
-
-def _backend(tensor: Tensor) -> str:
+def backend_of(tensor: Tensor) -> str:
+    """Which version of an operator a tensor gets."""
     if _forced[0] != "auto":
         return _forced[0]
     if tensor.device.type == "cpu":
-        return "numba" if _installed("numba") else "reference"
-    return "triton" if tensor.device.type == "cuda" and _installed("triton") else "reference"
+        return "numba" if _INSTALLED["numba"] else "reference"
+    return "triton" if tensor.device.type == "cuda" and _INSTALLED["triton"] else "reference"
 
 
 def segment_attention(
@@ -96,7 +92,7 @@ def _forward(
     normalize: bool,
 ) -> tuple[Tensor, Tensor]:
     arguments = (query, key, value, directions, key_order, key_pointer, query_order, query_pointer, kind, eps)
-    backend = _backend(query)
+    backend = backend_of(query)
     if backend == "reference":
         return segment_reference.forward(*arguments, normalize)
     sums = value.new_zeros(len(query), *value.shape[1:])
@@ -138,7 +134,7 @@ def _backward(
     grad_norms: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
     arguments = (query, key, value, directions, key_order, key_pointer, query_order, query_pointer, kind, eps)
-    backend = _backend(query)
+    backend = backend_of(query)
     if backend == "reference":
         return segment_reference.backward(*arguments, normalize, sums, norms, grad_sums, grad_norms)
     made = tuple(torch.zeros(part.shape, dtype=part.dtype, device=part.device) for part in (query, key, value))

@@ -1,0 +1,65 @@
+"""Gathers that add to an output, against the plain operations."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anyorder.layers.gather import add_spread
+from anyorder.layers.segment import use_backend
+from anyorder.layouts import Spread
+
+
+def results(backend, base, tables, reads):
+    leaves = [part.clone().requires_grad_() for part in (*([] if base is None else [base]), *tables)]
+    given_base, given_tables = (None, leaves) if base is None else (leaves[0], leaves[1:])
+    parts = [(table, Spread.build(rows, len(table))) for table, rows in zip(given_tables, reads)]
+    with use_backend(backend):
+        out = add_spread(given_base, parts)
+        if out.requires_grad:  # not where there was nothing to read
+            out.mul(torch.linspace(-1, 1, out.numel(), dtype=out.dtype).view_as(out)).sum().backward()
+    return [out.detach(), *[leaf.grad if leaf.grad is not None else torch.zeros_like(leaf) for leaf in leaves]]
+
+
+@settings(deadline=None)  # compiles
+@given(st.data())
+def test_equals_gathers_and_sums(data):
+    count, width, tables = (data.draw(st.integers(a, b)) for a, b in ((0, 7), (1, 5), (1, 3)))
+    sizes = data.draw(st.lists(st.integers(0, 4), min_size=tables, max_size=tables))
+    generator = torch.Generator().manual_seed(data.draw(st.integers(0, 99)))
+    draw = {"generator": generator, "dtype": torch.float64}
+    reads = [torch.randint(-1, size, (count,), generator=generator) for size in sizes]
+    values = [torch.randn(size, width, **draw) for size in sizes]
+    base = torch.randn(count, width, **draw) if data.draw(st.booleans()) else None
+    for got, right in zip(results("numba", base, values, reads), results("reference", base, values, reads), strict=True):
+        torch.testing.assert_close(got, right)
+
+
+@pytest.mark.parametrize("with_base", [True, False])
+def test_gradcheck_and_opcheck(with_base):
+    base = torch.randn(5, 3, dtype=torch.float64, requires_grad=True) if with_base else None
+    tables = [torch.randn(n, 3, dtype=torch.float64, requires_grad=True) for n in (2, 4)]
+    rows = [torch.tensor([0, 1, -1, 1, 0]), torch.tensor([3, 3, 3, -1, 0])]
+    torch.library.opcheck(torch.ops.anyorder.gather_add, (base, tables, rows))
+    torch.library.opcheck(torch.ops.anyorder.scatter_sum, (torch.randn(5, 3), rows[0], 2))
+
+    def added(*parts):
+        given_base, given_tables = (parts[0], parts[1:]) if with_base else (None, parts)
+        return torch.ops.anyorder.gather_add(given_base, list(given_tables), rows)
+
+    assert torch.autograd.gradcheck(added, tuple([base] * with_base + tables))
+
+
+def test_threads_do_not_change_a_bit():
+    table, rows = torch.randn(50, 33), torch.randint(-1, 50, (4000,))
+    found = []
+    threads = torch.get_num_threads()
+    try:
+        for number in (1, 2, 3):
+            torch.set_num_threads(number)
+            found.append(results("numba", torch.ones(4000, 33), [table], [rows]))
+    finally:
+        torch.set_num_threads(threads)
+    assert all(torch.equal(a, b) for other in found[1:] for a, b in zip(found[0], other, strict=True))
