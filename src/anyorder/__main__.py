@@ -2,6 +2,6 @@
 
 import sys
 
-from anyorder.cli import main
+from anyorder.cli import script
 
-sys.exit(main())
+sys.exit(script())

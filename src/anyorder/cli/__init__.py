@@ -42,7 +42,6 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; an error of the user's is a message and exit code 1, not a traceback."""
     args = parser().parse_args(arguments)
-    keep_freed_memory()
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # read when torch is loaded: leave warnings to us
     try:
         with _only_the_first_speaks():
@@ -61,6 +60,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted; `anyorder resume DIR` goes on with a run", file=sys.stderr)
         return 130
+
+
+def script() -> int:
+    """The command ``anyorder``: a process of our own, whose memory we manage."""
+    keep_freed_memory()
+    return main()
 
 
 @contextmanager
