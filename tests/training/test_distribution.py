@@ -71,6 +71,7 @@ def test_slurm_starts_the_processes(alone, tmp_path):
         "SLURM_JOB_ID": "4711",
         "SLURM_JOB_NAME": "table",
         "SLURM_NTASKS": "2",
+        "SLURM_NTASKS_PER_NODE": "1",
         "SLURM_NNODES": "2",
         "SLURM_NODELIST": "127.0.0.1",
         "SLURM_LOCALID": "0",
