@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anyorder.layers.gather import add_spread
+from anyorder.layers.gather import add_spread, beside
 from anyorder.layers.segment import use_backend
 from anyorder.layouts import Spread
 
@@ -63,3 +63,39 @@ def test_threads_do_not_change_a_bit():
     finally:
         torch.set_num_threads(threads)
     assert all(torch.equal(a, b) for other in found[1:] for a, b in zip(found[0], other, strict=True))
+
+
+def side_by_side(backend, tables, reads):
+    leaves = [part.clone().requires_grad_() for part in tables]
+    parts = [(table, Spread.build(rows, len(table), one_to_one=True)) for table, rows in zip(leaves, reads)]
+    with use_backend(backend):
+        out = beside(parts)
+        if out.requires_grad:  # not where there was nothing to read
+            out.mul(torch.linspace(-1, 1, out.numel(), dtype=out.dtype).view_as(out)).sum().backward()
+    return [out.detach(), *[leaf.grad if leaf.grad is not None else torch.zeros_like(leaf) for leaf in leaves]]
+
+
+@settings(deadline=None)  # compiles
+@given(st.data())
+def test_side_by_side_equals_gathers(data):
+    count, width, tables = (data.draw(st.integers(a, b)) for a, b in ((0, 7), (1, 5), (1, 3)))
+    sizes = data.draw(st.lists(st.integers(0, 7), min_size=tables, max_size=tables))
+    generator = torch.Generator().manual_seed(data.draw(st.integers(0, 99)))
+    reads = []
+    for size in sizes:  # no row twice: a part of a permutation, -1 beyond
+        rows = torch.full((count,), -1)
+        found = torch.randperm(max(size, count), generator=generator)[:count]
+        rows[: len(found)] = torch.where(found < size, found, -1)
+        reads.append(rows)
+    values = [torch.randn(size, width, generator=generator, dtype=torch.float64) for size in sizes]
+    for got, right in zip(side_by_side("numba", values, reads), side_by_side("reference", values, reads), strict=True):
+        torch.testing.assert_close(got, right)
+
+
+def test_gradcheck_and_opcheck_side_by_side():
+    tables = [torch.randn(n, 3, dtype=torch.float64, requires_grad=True) for n in (2, 4)]
+    spreads = [Spread.build(torch.tensor(rows), n, one_to_one=True) for rows, n in (([1, -1, 0], 2), ([3, 0, 2], 4))]
+    rows, inverses = [spread.signed for spread in spreads], [spread.inverse for spread in spreads]
+    torch.library.opcheck(torch.ops.anyorder.gather_beside, (tables, rows, inverses))
+    torch.library.opcheck(torch.ops.anyorder.gather_part, (torch.randn(5, 6), torch.tensor([4, -1]), 2, 3))
+    assert torch.autograd.gradcheck(lambda *given: beside([*zip(given, spreads)]), tables)

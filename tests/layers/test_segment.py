@@ -9,7 +9,7 @@ from anyorder.layers.segment import segment_attention, use_backend
 from anyorder.layouts import Queries, Segments
 from segments import assert_equals_reference, outputs, problem
 
-BACKENDS = ["numba"]
+BACKENDS = ["numba", "products"]
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -107,6 +107,20 @@ class TestPatterns:
             expected[rows] = values[rows]
         assert torch.equal(index.assemble(parts, like=values[:0]), expected)
 
+    @strategies.few
+    @given(sets)
+    def test_rows_are_split_by_pattern_and_put_together_again_with_their_gradients(self, index):
+        values = torch.arange(1.0, 2 * index.num_entries + 1).reshape(-1, 2).requires_grad_()
+        parts = index.split(values)
+        for pattern in set_partitions(index.order):
+            assert torch.equal(parts[pattern], index.entries(pattern).read(values))
+        weights = torch.linspace(1, 2, values.numel()).view_as(values)
+        whole = index.assemble({pattern: rows * 2 for pattern, rows in parts.items()}, like=values[:0])
+        assert torch.equal(whole, values * 2)
+        if index.num_entries:
+            (grad,) = torch.autograd.grad((whole * weights).sum(), values)
+            assert torch.equal(grad, weights * 2)
+
     def test_entries_that_stand_together_are_read_without_a_copy(self):
         index = SparseIndexSet(torch.tensor([[0, 0], [1, 1], [0, 1], [1, 0]]), num_nodes=2)
         values = torch.arange(4.0)[:, None]

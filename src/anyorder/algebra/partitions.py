@@ -39,7 +39,7 @@ class SetPartition:
     @property
     def num_blocks(self) -> int:
         """Number of distinct nodes in a tuple of this pattern."""
-        return max(self.labels, default=-1) + 1
+        return 1 + max(self.labels) if self.labels else 0
 
     @property
     def blocks(self) -> tuple[tuple[int, ...], ...]:

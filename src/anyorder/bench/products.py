@@ -92,7 +92,7 @@ def _multiplication(left: Tensor, right: Tensor, added: Tensor | None, room: Ten
 def _products(event: Any) -> Iterator[Product]:
     space, _, name = event.name.partition("::")
     shapes = event.input_shapes
-    if space == "aten" and name in _PLACES:
+    if space == "aten" and name in _PLACES and not _is_inside(event):
         place = _PLACES[name]
         yield from _plain(shapes[place : place + 2], _strides(event, place), added=place == 1)
     elif name == "_scaled_dot_product_flash_attention_for_cpu":
@@ -103,6 +103,14 @@ def _products(event: Any) -> Iterator[Product]:
         yield from _segments(shapes)
     elif name == "segment_attention_backward":
         yield from _segments_backward(shapes)
+
+
+def _is_inside(event: Any) -> bool:
+    """Whether an operator of ours does a product, which is counted as the operator's own."""
+    above = event.cpu_parent
+    while above is not None and "segment_attention" not in above.name:
+        above = above.cpu_parent
+    return above is not None
 
 
 def _strides(event: Any, place: int) -> Sequence[Sequence[int]]:

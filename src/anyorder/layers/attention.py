@@ -11,9 +11,10 @@ from torch import Tensor, nn
 
 from anyorder.algebra import EquivalenceClass, Selection, SetPartition, pools, select, set_partitions
 from anyorder.layers.checks import check_input, check_orders, check_positive
+from anyorder.layers.dropout import Dropout
 from anyorder.layers.kernels import Elu, FeatureMap, Kernel, RandomFeatures, Softmax
 from anyorder.layers.linear_time import kernel_exact, kernel_relaxed
-from anyorder.layers.projection import PointwiseProjection, init_uniform, pointwise_into, project_together
+from anyorder.layers.projection import Parts, PointwiseProjection, init_uniform, pointwise_into, project_together
 from anyorder.layers.softmax import prepare_softmax, softmax_attention
 from anyorder.layouts import Features, IndexSet, Plan
 
@@ -63,7 +64,7 @@ class EquivariantAttention(nn.Module):
         self.patterns = set_partitions(order_out)
         self.classes = select(order_in, order_out, classes)
         self.pooled = tuple(sorted((c for c in self.classes if c.kind != "pointwise"), key=_pool_order))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self._make_weights(channels, heads * head_channels)
         drawn = None if isinstance(self.kernel, Softmax) else self.kernel.draw(head_channels)
         self.register_buffer("directions", drawn)
@@ -96,7 +97,8 @@ class EquivariantAttention(nn.Module):
         """Work out now what a pass over ``index`` needs to know of it; returns the index set that the layer writes to."""
         target = index.target(self.order_out, target)
         plan, own = index.plan(target), index.plan(index)
-        target.stretches()
+        index.arrange()
+        target.arrange()
         for maps, where in ((self.query, plan), (self.key, own), (self.pointwise, plan)):
             for each in maps.values():
                 for cls in each.classes:  # type: ignore[union-attr]
@@ -115,8 +117,9 @@ class EquivariantAttention(nn.Module):
         check_input(self, x, self.order_in, self.channels_in, self._some_weight())
         target = x.target(self.order_out, target)
         plan = x.index.plan(target)
-        query, key, direct = self._project(plan, x.rows)
-        value = {p: self._split(plan.source.entries(p).read(x.rows) @ self.value[_name(p)]) for p in key}
+        read = x.index.split(x.rows)
+        query, key, direct = self._project(plan, read)
+        value = {p: self._split(read[p] @ self.value[_name(p)]) for p in key}
         asks = {p: _cut(rows, [run.write for run in self.runs[p]]) for p, rows in query.items()}
         every = [run for runs in self.runs.values() for run in runs]
         reads = {p: [run.read for run in every if run.classes[0].source == p] for p in key}
@@ -159,7 +162,7 @@ class EquivariantAttention(nn.Module):
         each = weight.unflatten(0, (-1, self.heads * self.head_channels))
         return torch.cat([each[run.write] for run in runs]).flatten(0, 1)
 
-    def _project(self, plan: Plan, rows: Tensor) -> tuple[dict[SetPartition, Tensor], ...]:
+    def _project(self, plan: Plan, read: Parts) -> tuple[dict[SetPartition, Tensor], ...]:
         """Queries, keys and pointwise outputs by pattern; sites that read the same entries share their products."""
         wanted: dict[tuple[str, SetPartition], tuple[Plan, PointwiseProjection]] = {}
         own = plan.source.plan(plan.source)
@@ -175,7 +178,7 @@ class EquivariantAttention(nn.Module):
         for where in dict.fromkeys(plan for plan, _ in wanted.values()):
             for pattern in dict.fromkeys(p for (_, p), (site, _) in wanted.items() if site is where):
                 chosen = {k: m for (k, p), (site, m) in wanted.items() if site is where and p == pattern}
-                for kind, part in zip(chosen, project_together(where, pattern, rows, [*chosen.values()]), strict=True):
+                for kind, part in zip(chosen, project_together(where, pattern, read, [*chosen.values()]), strict=True):
                     results[kind][pattern] = part if kind == "direct" else self._split(part)
         return results["query"], results["key"], results["direct"]
 

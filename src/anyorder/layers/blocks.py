@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from anyorder.algebra import Selection
 from anyorder.layers.attention import Coupling, EquivariantAttention
 from anyorder.layers.checks import check_input, check_positive
+from anyorder.layers.dropout import Dropout
 from anyorder.layers.kernels import Kernel, Softmax
-from anyorder.layers.linear import EquivariantLinear
+from anyorder.layers.linear import EquivariantLinear, lightweight_mlp
 from anyorder.layouts import Features, IndexSet
 
 RECOMPUTED = 256 * 2**20
@@ -77,7 +78,7 @@ class EncoderLayer(nn.Module):
         self.norm_attention: nn.Module = nn.LayerNorm(channels) if norm else nn.Identity()
         self.norm_mlp: nn.Module = nn.LayerNorm(channels) if norm else nn.Identity()
         self.activation = nn.GELU()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def prepare(self, index: IndexSet, target: IndexSet | None = None) -> IndexSet:
         """Work out now what a pass over ``index`` needs to know of it; returns the index set that the layer writes to."""
@@ -102,6 +103,9 @@ class EncoderLayer(nn.Module):
         h = self.attention(x.with_rows(self.norm_attention(x.rows)), target)
         if self.residual and h.index is x.index:
             h = h.with_rows(x.rows + h.rows)
-        hidden = self.widen(h.with_rows(self.norm_mlp(h.rows)))
-        hidden = hidden.with_rows(self.dropout(self.activation(hidden.rows)))
-        return h.with_rows(h.rows + self.dropout(self.narrow(hidden).rows))
+        update = lightweight_mlp(self.widen, self.narrow, self._between, h.with_rows(self.norm_mlp(h.rows)))
+        return h.with_rows(h.rows + self.dropout(update))
+
+    def _between(self, hidden: Tensor) -> Tensor:
+        dropped: Tensor = self.dropout(self.activation(hidden))
+        return dropped

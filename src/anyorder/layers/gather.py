@@ -1,4 +1,4 @@
-"""Rows of tables added to rows of an output, in one pass over memory instead of two for each table."""
+"""Rows of tables added to rows of an output, or put side by side, in one pass over memory instead of two for each table."""
 
 from __future__ import annotations
 
@@ -28,18 +28,37 @@ def add_spread(total: Tensor | None, parts: Sequence[tuple[Tensor, Spread]]) -> 
             total = spread(values)
     if not read:
         return total
-    if backend_of(read[0][0]) == "numba" and read[0][0].dtype in (torch.float32, torch.float64):
+    if is_compiled(read[0][0]):
         tables = [values.contiguous() for values, _ in read]
-        return torch.ops.anyorder.gather_add(total, tables, [_signed(spread) for _, spread in read])
+        return torch.ops.anyorder.gather_add(total, tables, [_rows(spread.signed, len(values)) for values, spread in read])
     for values, spread in read:
         part = spread(values)
         total = part if total is None else total + part
     return total
 
 
-def _signed(spread: Spread) -> Tensor:
-    assert spread.rows is not None
-    return spread.rows if spread.missing is None else spread.rows.masked_fill(spread.missing, -1)
+def beside(parts: Sequence[tuple[Tensor, Spread]]) -> Tensor:
+    """What spreads that read no row twice read of their values (row, channel), side by side.
+
+    >>> swap = Spread.build(torch.tensor([1, 0]), 2, one_to_one=True)
+    >>> beside([(torch.tensor([[1.0], [2.0]]), swap), (torch.tensor([[3.0], [4.0]]), Spread(None, None))]).tolist()
+    [[2.0, 3.0], [1.0, 4.0]]
+    """
+    if len(parts) == 1 or not is_compiled(parts[0][0]):
+        return parts[0][1](parts[0][0]) if len(parts) == 1 else torch.cat([spread(values) for values, spread in parts], 1)
+    tables = [values.contiguous() for values, _ in parts]
+    rows = [_rows(spread.signed, len(values)) for values, spread in parts]
+    inverses = [_rows(spread.inverse, len(values)) for values, spread in parts]
+    return torch.ops.anyorder.gather_beside(tables, rows, inverses)
+
+
+def is_compiled(values: Tensor) -> bool:
+    """Whether a tensor gets the operators that Numba compiles."""
+    return backend_of(values) in ("numba", "products") and values.dtype in (torch.float32, torch.float64)
+
+
+def _rows(rows: Tensor | None, count: int) -> Tensor:
+    return torch.arange(count) if rows is None else rows
 
 
 @torch.library.custom_op("anyorder::gather_add", mutates_args=())
@@ -88,3 +107,50 @@ def _gradient(ctx, grad):  # type: ignore[no-untyped-def]
 
 
 _forward.register_autograd(_gradient, setup_context=_setup)
+
+
+@torch.library.custom_op("anyorder::gather_beside", mutates_args=())
+def _beside(tables: Sequence[Tensor], rows: Sequence[Tensor], inverses: Sequence[Tensor]) -> Tensor:
+    """tables[t][rows[t][n]] side by side, zero for a row of -1; ``inverses`` are for the gradient."""
+    from anyorder.layers import gather_cpu
+
+    width = tables[0].shape[1]
+    out = tables[0].new_empty(len(rows[0]), width * len(tables))
+    for n, (table, read) in enumerate(zip(tables, rows, strict=True)):
+        gather_cpu.gather_part(table.detach().numpy(), read.numpy(), out.numpy(), 0, n * width, width)
+    return out
+
+
+@_beside.register_fake
+def _(tables, rows, inverses):  # type: ignore[no-untyped-def]
+    return tables[0].new_empty(rows[0].shape[0], tables[0].shape[1] * len(tables))
+
+
+@torch.library.custom_op("anyorder::gather_part", mutates_args=())
+def _part(grad: Tensor, rows: Tensor, first: int, width: int) -> Tensor:
+    """Some columns of ``grad[rows]``, zero for a row of -1."""
+    from anyorder.layers import gather_cpu
+
+    out = grad.new_empty(len(rows), width)
+    gather_cpu.gather_part(grad.contiguous().detach().numpy(), rows.numpy(), out.numpy(), first, 0, width)
+    return out
+
+
+@_part.register_fake
+def _(grad, rows, first, width):  # type: ignore[no-untyped-def]
+    return grad.new_empty(rows.shape[0], width)
+
+
+def _setup_beside(ctx, inputs, output):  # type: ignore[no-untyped-def]
+    tables, _, inverses = inputs
+    ctx.width = tables[0].shape[1]
+    ctx.save_for_backward(*inverses)
+
+
+def _gradient_beside(ctx, grad):  # type: ignore[no-untyped-def]
+    inverses, width = ctx.saved_tensors, ctx.width
+    tables = [torch.ops.anyorder.gather_part(grad, rows, n * width, width) for n, rows in enumerate(inverses)]
+    return tables, [None] * len(inverses), [None] * len(inverses)
+
+
+_beside.register_autograd(_gradient_beside, setup_context=_setup_beside)

@@ -26,11 +26,17 @@ def _gather(base, table, rows, out, first, last):  # type: ignore[no-untyped-def
 
 
 @_compiled
-def _gather_alone(table, rows, out, first, last):  # type: ignore[no-untyped-def]
+def _gather_part(table, rows, out, read, write, width, first, last):  # type: ignore[no-untyped-def]
     for n in range(first, last):
         i = rows[n]
-        for c in range(out.shape[1]):
-            out[n, c] = table[i, c] if i >= 0 else 0
+        to = out[n, write : write + width]  # indices from a range are known not to be negative: loops of them are vectorised
+        if i >= 0:
+            of = table[i, read : read + width]
+            for c in range(width):
+                to[c] = of[c]
+        else:
+            for c in range(width):
+                to[c] = 0
 
 
 @_compiled
@@ -38,24 +44,30 @@ def _scatter(grad, rows, out, first, last):  # type: ignore[no-untyped-def]
     for n in range(len(rows)):
         i = rows[n]
         if i >= 0:
-            for c in range(first, last):
-                out[i, c] += grad[n, c]
+            to, of = out[i, first:last], grad[n, first:last]
+            for c in range(last - first):
+                to[c] += of[c]
 
 
 def gather(base: Array | None, table: Array, rows: Array, out: Array) -> None:
     """out[n] = base[n] + table[rows[n]]; ``base`` may be ``out`` itself."""
-    cuts = _cuts(len(rows))
     if base is None:
-        each(cuts, lambda a, b: _gather_alone(table, rows, out, a, b))
+        gather_part(table, rows, out, 0, 0, out.shape[1])
     else:
-        each(cuts, lambda a, b: _gather(base, table, rows, out, a, b))
+        each(cuts(len(rows)), lambda a, b: _gather(base, table, rows, out, a, b))
+
+
+def gather_part(table: Array, rows: Array, out: Array, read: int, write: int, width: int) -> None:
+    """out[n, write + c] = table[rows[n], read + c] for c < width, zero where there is no row."""
+    each(cuts(len(rows)), lambda a, b: _gather_part(table, rows, out, read, write, width, a, b))
 
 
 def scatter(grad: Array, rows: Array, out: Array) -> None:
     """out[rows[n]] += grad[n], each thread for some of the channels."""
-    each(_cuts(out.shape[1]), lambda a, b: _scatter(grad, rows, out, a, b))
+    each(cuts(out.shape[1]), lambda a, b: _scatter(grad, rows, out, a, b))
 
 
-def _cuts(length: int) -> list[tuple[int, int]]:
+def cuts(length: int) -> list[tuple[int, int]]:
+    """Ranges for the threads that torch uses."""
     marks = np.linspace(0, length, torch.get_num_threads() + 1).astype(int).tolist()
     return [(a, b) for a, b in pairwise(marks) if b > a]

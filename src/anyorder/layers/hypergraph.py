@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from anyorder.layers.checks import check_positive
+from anyorder.layers.dropout import Dropout
 from anyorder.layers.kernels import Elu, FeatureMap, RandomFeatures
 from anyorder.layers.segment import segment_attention
 from anyorder.layouts import Queries, Segments
@@ -96,7 +97,7 @@ class HypergraphLayer(nn.Module):
         self.modulate = SizeModulation(channels)
         self.norms = nn.ModuleList(nn.LayerNorm(channels) for _ in range(6))
         self.edge_mlp, self.node_mlp = _mlp(channels, dropout), _mlp(channels, dropout)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, nodes: Tensor, edges: Tensor, incidence: IncidenceSet) -> tuple[Tensor, Tensor]:
         n, i = self.norms, incidence
@@ -108,7 +109,7 @@ class HypergraphLayer(nn.Module):
 
 def _mlp(channels: int, dropout: float) -> nn.Module:
     return nn.Sequential(
-        nn.Linear(channels, channels), nn.GELU(), nn.Dropout(dropout), nn.Linear(channels, channels), nn.Dropout(dropout)
+        nn.Linear(channels, channels), nn.GELU(), Dropout(dropout), nn.Linear(channels, channels), Dropout(dropout)
     )
 
 
@@ -144,7 +145,7 @@ class HypergraphEncoder(nn.Module):
             HypergraphLayer(**sizes, dropout=dropout, kernel=kernel or Elu(), global_=global_) for _ in range(layers)
         )
         self.norm, self.head = nn.LayerNorm(channels), nn.Linear(channels, channels_out)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, features: Tensor, incidence: IncidenceSet) -> Tensor:
         nodes = self.dropout(self.project(self.dropout(features)))

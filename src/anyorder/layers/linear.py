@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 from anyorder.algebra import EquivalenceClass, Pool, Selection, SetPartition, expansion, pools, select, set_partitions
 from anyorder.layers.checks import check_input, check_orders, check_positive
 from anyorder.layers.gather import add_spread
-from anyorder.layers.projection import init_uniform, project
+from anyorder.layers.projection import Parts, init_uniform, project
 from anyorder.layouts import Features, IndexSet, Plan, Spread
 
 Reduce = Literal["sum", "mean"]
@@ -68,7 +69,8 @@ class EquivariantLinear(nn.Module):
         """Work out now what a pass over ``index`` needs to know of it; returns the index set that the layer writes to."""
         target = index.target(self.order_out, target)
         plan = index.plan(target)
-        target.stretches()
+        index.arrange()
+        target.arrange()
         for term in self.terms:
             if term.kind == "pointwise":
                 plan.pointwise(term)
@@ -82,15 +84,22 @@ class EquivariantLinear(nn.Module):
     def forward(self, x: Features, target: IndexSet | None = None) -> Features:
         check_input(self, x, self.order_in, self.channels_in, self.weight)
         target = x.target(self.order_out, target)
-        plan = x.index.plan(target)
-        biases = {} if self.bias is None else dict(zip(self.patterns, self.bias, strict=True))
-        parts = self._sum(plan, x.rows, biases) if self.reduce == "sum" else self._mean(plan, x.rows)
-        for pattern, bias in biases.items():  # those that no product has taken along
-            entries = target.entries(pattern)
-            parts[pattern] = parts[pattern] + bias if pattern in parts else bias.expand(len(entries), -1)
+        parts = self.map_parts(x.index.plan(target), x.index.split(x.rows))
         return Features.of_rows(target, target.assemble(parts, like=x.rows.new_empty(0, self.channels_out)))
 
-    def _sum(self, plan: Plan, rows: Tensor, biases: dict[SetPartition, Tensor]) -> dict[SetPartition, Tensor]:
+    def map_parts(self, plan: Plan, parts: Parts) -> Parts:
+        """The rows of each output pattern from those of each input pattern."""
+        biases = {} if self.bias is None else dict(zip(self.patterns, self.bias, strict=True))
+        made = self._sum(plan, parts, biases) if self.reduce == "sum" else self._mean(plan, parts)
+        for pattern in self.patterns:
+            bias, count = biases.get(pattern), len(plan.target.entries(pattern))  # one that no product has taken along
+            if pattern not in made:
+                made[pattern] = self.weight.new_zeros(count, self.channels_out) if bias is None else bias.expand(count, -1)
+            elif bias is not None:
+                made[pattern] = made[pattern] + bias
+        return made
+
+    def _sum(self, plan: Plan, parts: Parts, biases: Parts) -> Parts:
         """Sums over exact classes, as sums with equalities only under weights that are recombined once.
 
         Takes the biases that it adds out of ``biases``.
@@ -98,34 +107,34 @@ class EquivariantLinear(nn.Module):
         weight = torch.einsum("tc,cio->tio", self.signs.to(self.weight.dtype), self.weight)
         place = {term: n for n, term in enumerate(self.terms)}
         waiting = Waiting()
-        direct: dict[SetPartition, Tensor] = {}
+        direct: Parts = {}
         for pattern in self.patterns:
             into = [term for term in self.terms if term.kind == "pointwise" and term.target == pattern]
             if into and len(plan.target.entries(pattern)):
                 chosen = weight[[place[term] for term in into]]
-                direct[pattern] = project(plan, pattern, rows, into, chosen, biases.pop(pattern, None))
+                direct[pattern] = project(plan, pattern, parts, into, chosen, biases.pop(pattern, None))
         for pool, terms in pools(term for term in self.terms if term.kind != "pointwise").items():
-            entries = plan.source.entries(pool.source)
-            if len(entries) == 0:
+            if len(parts[pool.source]) == 0:
                 continue
-            pooled = pool_rows(plan, pool, rows)
+            pooled = pool_rows(plan, pool, parts)
             chosen = weight[[place[term] for term in terms]]
             moved = (pooled @ chosen.transpose(0, 1).flatten(1)).unflatten(1, (len(terms), self.channels_out))
             for n, term in enumerate(terms):
                 waiting.add(plan, term, moved[:, n])
         return waiting.spread(direct)
 
-    def _mean(self, plan: Plan, rows: Tensor) -> dict[SetPartition, Tensor]:
+    def _mean(self, plan: Plan, parts: Parts) -> Parts:
         """Sums over exact classes, each divided by its number of members."""
-        parts: dict[SetPartition, Tensor] = {}
+        made: Parts = {}
+        precise = {pattern: rows.double() for pattern, rows in parts.items()}
         for cls, weight in zip(self.classes, self.weight, strict=True):
             if len(plan.target.entries(cls.target)) == 0:
                 continue
-            total = exact_sum(plan, cls, rows.double()).to(rows.dtype)
+            total = exact_sum(plan, cls, precise).to(weight.dtype)
             members = plan.members(cls, "exact")
             part = (total / members.clamp(min=1).unsqueeze(1)) @ weight
-            parts[cls.target] = parts[cls.target] + part if cls.target in parts else part
-        return parts
+            made[cls.target] = made[cls.target] + part if cls.target in made else part
+        return made
 
     def extra_repr(self) -> str:
         return (
@@ -145,23 +154,34 @@ def _terms(classes: tuple[EquivalenceClass, ...]) -> tuple[tuple[EquivalenceClas
     return terms, signs
 
 
-def pool_rows(plan: Plan, pool: Pool, rows: Tensor) -> Tensor:
+def pool_rows(plan: Plan, pool: Pool, parts: Parts) -> Tensor:
     """Sums of input rows over the groups of a pool; a pool by all blocks has groups of one and sums nothing."""
-    picked = plan.source.entries(pool.source).read(rows)
+    rows = parts[pool.source]
     if len(pool.blocks) == pool.source.num_blocks:
-        return picked
+        return rows
     groups = plan.groups(pool)
-    return rows.new_zeros(groups.num_groups, rows.shape[1]).index_add(0, groups.ids, picked)
+    return rows.new_zeros(groups.num_groups, rows.shape[1]).index_add(0, groups.ids, rows)
 
 
-def exact_sum(plan: Plan, cls: EquivalenceClass, rows: Tensor) -> Tensor:
+def exact_sum(plan: Plan, cls: EquivalenceClass, parts: Parts) -> Tensor:
     """The sum of input rows over exactly {i : (i, j) in mu}, for each output entry j of the class."""
+    rows = parts[cls.source]
     total = rows.new_zeros(len(plan.target.entries(cls.target)), rows.shape[1])
     for sign, term in expansion(cls):
-        pooled = pool_rows(plan, Pool(term.source, term.matched_source), rows)
+        pooled = pool_rows(plan, Pool(term.source, term.matched_source), parts)
         spread = plan.pointwise(term) if term.kind == "pointwise" else plan.spread(term)
         total = total + sign * spread(pooled)
     return total
+
+
+def lightweight_mlp(
+    widen: EquivariantLinear, narrow: EquivariantLinear, between: Callable[[Tensor], Tensor], x: Features
+) -> Tensor:
+    """Rows of two maps from an index set to itself with something between them, pattern by pattern throughout."""
+    check_input(widen, x, widen.order_in, widen.channels_in, widen.weight)
+    plan = x.index.plan(x.index)
+    hidden = {pattern: between(rows) for pattern, rows in widen.map_parts(plan, x.index.split(x.rows)).items()}
+    return x.index.assemble(narrow.map_parts(plan, hidden), like=x.rows.new_empty(0, narrow.channels_out))
 
 
 class Waiting:
@@ -183,7 +203,7 @@ class Waiting:
         else:
             self._sums[key] = (term.target, plan.spread(term), values)
 
-    def spread(self, parts: dict[SetPartition, Tensor]) -> dict[SetPartition, Tensor]:
+    def spread(self, parts: Parts) -> Parts:
         """Add what waits to the rows of each output pattern."""
         parts = dict(parts)
         for pattern in dict.fromkeys(pattern for pattern, _, _ in self._sums.values()):

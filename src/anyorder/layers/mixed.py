@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from anyorder.layers.attention import EquivariantAttention
-from anyorder.layers.linear import EquivariantLinear
+from anyorder.layers.dropout import Dropout
+from anyorder.layers.linear import EquivariantLinear, lightweight_mlp
 from anyorder.layouts import Features, IndexSet
 from anyorder.layouts.mixed import MixedFeatures
 
@@ -90,7 +91,7 @@ class MixedEncoderLayer(nn.Module):
         self.narrow = nn.ModuleDict({str(l): linear(l) for l in orders_out})
         self.norm_in = nn.ModuleDict({str(k): nn.LayerNorm(channels) for k in orders_in})
         self.norm_out = nn.ModuleDict({str(l): nn.LayerNorm(channels) for l in orders_out})
-        self.activation, self.dropout = nn.GELU(), nn.Dropout(dropout)
+        self.activation, self.dropout = nn.GELU(), Dropout(dropout)
 
     def forward(self, x: MixedFeatures, targets: Targets | None = None) -> MixedFeatures:
         h = self.attention(x.with_rows({k: self.norm_in[str(k)](x[k].rows) for k in x}), targets)
@@ -99,9 +100,10 @@ class MixedEncoderLayer(nn.Module):
     def _finish(self, order: int, x: MixedFeatures, h: Features) -> Features:
         if order in x.orders and x[order].index is h.index:
             h = h.with_rows(h.rows + x[order].rows)
-        wide = self.widen[str(order)](h.with_rows(self.norm_out[str(order)](h.rows)))
-        wide = wide.with_rows(self.dropout(self.activation(wide.rows)))
-        update: Tensor = self.narrow[str(order)](wide).rows
+        widen: EquivariantLinear = self.widen[str(order)]  # type: ignore[assignment]
+        narrow: EquivariantLinear = self.narrow[str(order)]  # type: ignore[assignment]
+        normed = h.with_rows(self.norm_out[str(order)](h.rows))
+        update = lightweight_mlp(widen, narrow, lambda hidden: self.dropout(self.activation(hidden)), normed)
         return h.with_rows(h.rows + self.dropout(update))
 
 

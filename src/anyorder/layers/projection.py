@@ -9,8 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from anyorder.algebra import EquivalenceClass, SetPartition, select
-from anyorder.layers.gather import add_spread
+from anyorder.layers.gather import add_spread, beside
 from anyorder.layouts import Plan
+
+Parts = dict[SetPartition, Tensor]
+"""Rows by pattern."""
 
 
 def init_uniform(weight: Tensor, fan_in: int) -> None:
@@ -60,12 +63,14 @@ class PointwiseProjection(nn.Module):
 def project(
     plan: Plan,
     pattern: SetPartition,
-    rows: Tensor,
+    parts: Parts,
     classes: Sequence[EquivalenceClass],
     weight: Tensor,
     bias: Tensor | None = None,
 ) -> Tensor:
     """Rows (entry, out) of one output pattern from pointwise classes into it, with ``weight[class, in, out]``.
+
+    ``parts`` are the input rows of each pattern.
 
     Classes that keep all nodes read as many entries as they write: their narrow inputs are gathered first and multiplied
     by one tall matrix. The others read fewer entries (nodes, when edges are written): they are multiplied first, once
@@ -74,20 +79,18 @@ def project(
     total: Tensor | None = None
     same = [n for n, cls in enumerate(classes) if cls.source.num_blocks == pattern.num_blocks]
     if same:
-        inputs = [plan.pointwise(classes[n])(plan.source.entries(classes[n].source).read(rows)) for n in same]
-        wide = inputs[0] if len(inputs) == 1 else torch.cat(inputs, 1)
-        tall = weight[same].flatten(0, 1)
+        wide = beside([(parts[classes[n].source], plan.pointwise(classes[n])) for n in same])
+        tall = weight.flatten(0, 1) if len(same) == len(classes) else weight[same].flatten(0, 1)
         total = wide @ tall if bias is None else torch.addmm(bias, wide, tall)
-    fewer = [(n, cls, plan.source.entries(cls.source)) for n, cls in enumerate(classes) if n not in same]
-    parts = [(entries.read(rows) @ weight[n], plan.pointwise(cls)) for n, cls, entries in fewer if len(entries)]
-    total = add_spread(total, parts)
+    fewer = [(n, cls) for n, cls in enumerate(classes) if n not in same and len(parts[cls.source])]
+    total = add_spread(total, [(parts[cls.source] @ weight[n], plan.pointwise(cls)) for n, cls in fewer])
     count = len(plan.target.entries(pattern))
     if total is None:
-        return rows.new_zeros(count, weight.shape[2]) if bias is None else bias.expand(count, -1)
+        return weight.new_zeros(count, weight.shape[2]) if bias is None else bias.expand(count, -1)
     return total + bias if bias is not None and not same else total
 
 
-def project_together(plan: Plan, pattern: SetPartition, rows: Tensor, maps: Sequence[PointwiseProjection]) -> list[Tensor]:
+def project_together(plan: Plan, pattern: SetPartition, parts: Parts, maps: Sequence[PointwiseProjection]) -> list[Tensor]:
     """Several lightweight maps into the same pattern; those over the same classes share their products."""
     results: dict[int, Tensor] = {}
     for classes in dict.fromkeys(each.classes for each in maps):
@@ -96,7 +99,7 @@ def project_together(plan: Plan, pattern: SetPartition, rows: Tensor, maps: Sequ
         weight = some[0].weight if len(some) == 1 else torch.cat([each.weight for each in some], 2)
         bias = None
         if any(each.bias is not None for each in some):
-            bias = torch.cat([rows.new_zeros(each.channels_out) if each.bias is None else each.bias for each in some])
-        wide = project(plan, pattern, rows, classes, weight, bias)
+            bias = torch.cat([weight.new_zeros(each.channels_out) if each.bias is None else each.bias for each in some])
+        wide = project(plan, pattern, parts, classes, weight, bias)
         results.update(zip(members, wide.split([each.channels_out for each in some], 1), strict=True))
     return [results[n] for n in range(len(maps))]

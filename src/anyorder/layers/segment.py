@@ -10,18 +10,20 @@ from importlib import util
 import torch
 from torch import Tensor
 
-from anyorder.layers import segment_reference
+from anyorder.layers import segment_products, segment_reference
 from anyorder.layers.kernels import FeatureMap
 from anyorder.layouts import Queries, Segments
 
-BACKENDS = ("auto", "reference", "numba", "triton")
+BACKENDS = ("auto", "reference", "numba", "products", "triton")
+WIDE = 1024  # features x channels of a head from which on products of matrices are faster than loops,
+LONG = 2**20  # where a group has so many of these in all of its rows and heads
 _INSTALLED = {name: util.find_spec(name) is not None for name in ("numba", "triton")}
 _forced: list[str] = [os.environ.get("ANYORDER_BACKEND", "auto")]
 
 
 @contextmanager
 def use_backend(name: str) -> Iterator[None]:
-    """Force how the operator is carried out: ``reference``, ``numba`` (CPU), ``triton`` (GPU) or ``auto``."""
+    """Force how the operator is done: ``reference``, ``numba`` or ``products`` (CPU), ``triton`` (GPU), or ``auto``."""
     if name not in BACKENDS:
         raise ValueError(f"backend must be one of {BACKENDS}, got {name!r}")
     before, _forced[0] = _forced[0], name
@@ -38,6 +40,19 @@ def backend_of(tensor: Tensor) -> str:
     if tensor.device.type == "cpu":
         return "numba" if _INSTALLED["numba"] else "reference"
     return "triton" if tensor.device.type == "cuda" and _INSTALLED["triton"] else "reference"
+
+
+def _choose(
+    query: Tensor, value: Tensor, directions: Tensor | None, key_order: Tensor, key_pointer: Tensor, query_order: Tensor
+) -> str:
+    """The version for a call: on the CPU, products of matrices where heads are wide and groups are large."""
+    backend = backend_of(query)
+    if _forced[0] != "auto" or query.device.type != "cpu":
+        return backend
+    features = query.shape[-1] if directions is None else len(directions)
+    head = features * (query.shape[-1] + value.shape[-1])
+    rows = len(key_order) + len(query_order)  # the latter for each class
+    return "products" if head >= WIDE and rows * query.shape[2] * head >= LONG * (len(key_pointer) - 1) else backend
 
 
 def segment_attention(
@@ -92,7 +107,7 @@ def _forward(
     normalize: bool,
 ) -> tuple[Tensor, Tensor]:
     arguments = (query, key, value, directions, key_order, key_pointer, query_order, query_pointer, kind, eps)
-    backend = backend_of(query)
+    backend = _choose(query, value, directions, key_order, key_pointer, query_order)
     if backend == "reference":
         return segment_reference.forward(*arguments, normalize)
     sums = value.new_zeros(len(query), *value.shape[1:])
@@ -102,6 +117,8 @@ def _forward(
 
         problem = segment_cpu.pose(*arguments)
         segment_cpu.forward(problem, sums.view(-1).numpy(), norms.view(-1).numpy(), normalize)
+    elif backend == "products":
+        segment_products.forward(segment_products.Problem.build(*arguments), sums, norms, normalize)
     else:
         from anyorder.layers import segment_triton
 
@@ -134,7 +151,7 @@ def _backward(
     grad_norms: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
     arguments = (query, key, value, directions, key_order, key_pointer, query_order, query_pointer, kind, eps)
-    backend = backend_of(query)
+    backend = _choose(query, value, directions, key_order, key_pointer, query_order)
     if backend == "reference":
         return segment_reference.backward(*arguments, normalize, sums, norms, grad_sums, grad_norms)
     made = tuple(torch.zeros(part.shape, dtype=part.dtype, device=part.device) for part in (query, key, value))
@@ -145,6 +162,9 @@ def _backward(
         targets = tuple(part.view(-1).numpy() for part in made)
         problem = segment_cpu.pose(*arguments)
         segment_cpu.backward(problem, given[0], given[1], normalize, given[2], given[3], targets)  # type: ignore[arg-type]
+    elif backend == "products":
+        posed = segment_products.Problem.build(*arguments)
+        segment_products.backward(posed, sums, norms, normalize, grad_sums, grad_norms, made)  # type: ignore[arg-type]
     else:
         from anyorder.layers import segment_triton
 

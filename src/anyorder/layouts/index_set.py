@@ -11,6 +11,7 @@ from torch import Tensor
 
 from anyorder.algebra import SetPartition, set_partitions
 from anyorder.layouts.memory import Memory, refuse_in_graph
+from anyorder.layouts.rows import reorder
 from anyorder.layouts.transfer import Transferable
 
 if TYPE_CHECKING:
@@ -31,6 +32,13 @@ class Entries:
 
     def __len__(self) -> int:
         return len(self.tuples)
+
+    @property
+    def places(self) -> Tensor:
+        """(entry,): the row of each entry."""
+        if self.rows is not None:
+            return self.rows
+        return torch.arange(self.start, self.start + len(self), device=self.tuples.device)
 
     def read(self, values: Tensor) -> Tensor:
         """The rows of these entries."""
@@ -130,32 +138,43 @@ class IndexSet(Memory, Transferable, ABC):
         together = len(rows) == 0 or int(rows[-1]) - start == len(rows) - 1
         return Entries(start, None if together else rows, compact, self.entry_graph[rows])
 
+    def split(self, rows: Tensor) -> dict[SetPartition, Tensor]:
+        """The rows of each pattern, read once, so that their gradients are put together in one step."""
+        patterns, places = self._sorted()
+        if places is not None:
+            rows = reorder(rows, *places)
+        return dict(zip(patterns, rows.split([len(self.entries(pattern)) for pattern in patterns]), strict=True))
+
     def assemble(self, parts: dict[SetPartition, Tensor], like: Tensor) -> Tensor:
         """Rows of the whole index set from the rows of its patterns; zero where a pattern is left out.
 
         ``like`` gives the width and the type where no pattern has an entry.
         """
-        together = self.stretches()
-        if together and all(pattern in parts for pattern in together):
-            return parts[together[0]] if len(together) == 1 else torch.cat([parts[pattern] for pattern in together])
-        chosen = [(self.entries(pattern), rows) for pattern, rows in parts.items() if len(rows)]
-        like = chosen[0][1] if chosen else like
-        whole = like.new_zeros(self.num_entries, *like.shape[1:])
-        for entries, rows in chosen:
-            where = entries.rows
-            if where is None:
-                where = torch.arange(entries.start, entries.start + len(entries), device=self.device)
-            whole.index_copy_(0, where, rows)
-        return whole
+        patterns, places = self._sorted()
+        there = [pattern for pattern in patterns if len(self.entries(pattern))]
+        like = next((parts[pattern] for pattern in there if pattern in parts), like)
+        every = [parts[p] if p in parts else like.new_zeros(len(self.entries(p)), *like.shape[1:]) for p in there]
+        if len(every) < 2:
+            return every[0] if every else like.new_zeros(0, *like.shape[1:])
+        rows = torch.cat(every)
+        return rows if places is None else reorder(rows, *reversed(places))
 
-    def stretches(self) -> tuple[SetPartition, ...] | None:
-        """The patterns that occur, in the order of their entries; None where the entries of one are scattered."""
-        return self._once("stretches", self._stretches)
+    def arrange(self) -> None:
+        """Work out now how the entries are sorted by pattern."""
+        self._sorted()
 
-    def _stretches(self) -> tuple[SetPartition, ...] | None:
-        found = [(self.entries(pattern), pattern) for pattern in set_partitions(self.order)]
-        there = sorted((entries.start, pattern) for entries, pattern in found if len(entries))
-        return tuple(pattern for _, pattern in there) if all(entries.rows is None for entries, _ in found) else None
+    def _sorted(self) -> tuple[tuple[SetPartition, ...], tuple[Tensor, Tensor] | None]:
+        """The patterns, the same for all index sets; a permutation that sorts the entries by them, and its inverse.
+
+        The permutation is None where they are sorted as it is.
+        """
+        return self._once("sorted", self._sort)
+
+    def _sort(self) -> tuple[tuple[SetPartition, ...], tuple[Tensor, Tensor] | None]:
+        patterns = set_partitions(self.order)
+        order = torch.cat([self.entries(pattern).places for pattern in patterns])
+        together = torch.equal(order, torch.arange(self.num_entries, device=order.device))
+        return patterns, None if together else (order, torch.argsort(order))
 
     def plan(self, target: IndexSet) -> Plan:
         """What a layer from this index set to ``target`` needs to know, worked out once and kept."""

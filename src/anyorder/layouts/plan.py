@@ -16,19 +16,32 @@ from anyorder.layouts.memory import Built, Memory
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """Which row each target entry reads: ``rows`` None is the identity, ``missing`` None says that every row is there."""
+    """Which row each target entry reads: ``rows`` None is the identity, ``missing`` None says that every row is there.
+
+    Where no row is read twice, ``inverse`` says which entry reads each row, -1 for none.
+    """
 
     rows: Tensor | None
     missing: Tensor | None
+    inverse: Tensor | None = None
 
     @classmethod
-    def build(cls, rows: Tensor, num_sources: int) -> Spread:
+    def build(cls, rows: Tensor, num_sources: int, *, one_to_one: bool = False) -> Spread:
         missing = rows < 0
-        if bool(missing.any()):
-            return cls(rows.clamp(min=0), missing)
-        if len(rows) == num_sources and bool((rows == torch.arange(num_sources, device=rows.device)).all()):
+        some = bool(missing.any())
+        if not some and len(rows) == num_sources and torch.equal(rows, torch.arange(num_sources, device=rows.device)):
             return cls(None, None)
-        return cls(rows, None)
+        inverse = None
+        if one_to_one:
+            inverse = rows.new_full((num_sources + 1,), -1)
+            inverse[rows] = torch.arange(len(rows), device=rows.device)  # those that read nothing, -1, write to the end
+            inverse = inverse[:-1]
+        return cls(rows.clamp(min=0), missing, inverse) if some else cls(rows, None, inverse)
+
+    @property
+    def signed(self) -> Tensor | None:
+        """The rows with -1 where there is none."""
+        return self.rows if self.rows is None or self.missing is None else self.rows.masked_fill(self.missing, -1)
 
     def __call__(self, values: Tensor) -> Tensor:
         """The rows, zero where there is none."""
@@ -117,7 +130,7 @@ class Plan(Memory):
             every = torch.arange(len(source), device=rows.device)
             place[every + source.start if source.rows is None else source.rows] = every
             rows = place[rows]
-        return Spread.build(rows, len(source))
+        return Spread.build(rows, len(source), one_to_one=cls.source.num_blocks == cls.target.num_blocks)
 
     def groups(self, pool: Pool) -> Groups:
         """The groups that classes of one pool share."""

@@ -11,6 +11,7 @@ from anyorder.algebra import Selection
 from anyorder.layers import EncoderLayer, EquivariantLinear, Kernel
 from anyorder.layers.attention import Coupling
 from anyorder.layers.checks import check_orders, check_positive
+from anyorder.layers.dropout import Dropout
 from anyorder.layers.linear import Reduce
 from anyorder.layouts import Features, IndexSet
 
@@ -132,7 +133,7 @@ class EquivariantMLP(nn.Module):
             for (k, l), width in zip(steps, widths[:-1], strict=True)
         )
         self.activation = nn.ReLU()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.head = _head(channels, channels_out)
 
     def prepare(self, index: IndexSet, target: IndexSet | None = None) -> IndexSet:

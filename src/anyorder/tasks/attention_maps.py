@@ -50,7 +50,7 @@ def attention_map(
 def _lightweight(plan: Plan, pattern: SetPartition, x: Features, weight: Tensor, bias: Tensor) -> Tensor:
     """(entry, head, channel): queries or keys at the entries of a pattern."""
     classes = pointwise_into(x.order, pattern)
-    rows = project(plan, pattern, x.rows, classes, weight.flatten(2), bias.flatten())
+    rows = project(plan, pattern, x.index.split(x.rows), classes, weight.flatten(2), bias.flatten())
     return rows.unflatten(1, bias.shape)
 
 

@@ -17,6 +17,7 @@ from anyorder.baselines.walks import Node2Vec, standardised
 from anyorder.data.cooccurrence import cooccurrence_features
 from anyorder.data.hyperedges import TypedHyperedges
 from anyorder.layers import EncoderLayer, EquivariantAttention, EquivariantLinear, Kernel, RandomFeatures
+from anyorder.layers.dropout import Dropout
 from anyorder.layouts import CompleteIndexSet, Features, SparseIndexSet
 from anyorder.tasks.hyperedge_data import Known
 from anyorder.training.config import configurable
@@ -93,9 +94,7 @@ class IntoTuples(nn.Module):
     No permutation of a tuple is in the index set, so the lightweight MLP of order k has one class: it acts on rows.
     """
 
-    def __init__(
-        self, *, order: int, channels: int, heads: int, head_channels: int, kernel: Kernel, dropout: float
-    ) -> None:
+    def __init__(self, *, order: int, channels: int, heads: int, head_channels: int, kernel: Kernel, dropout: float) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(channels)
         self.attention = EquivariantAttention(
@@ -109,9 +108,7 @@ class IntoTuples(nn.Module):
             classes=into_distinct_nodes,
         )
         wide, narrow = nn.Linear(channels, channels), nn.Linear(channels, channels)
-        self.mlp = nn.Sequential(
-            nn.LayerNorm(channels), wide, nn.GELU(), nn.Dropout(dropout), narrow, nn.Dropout(dropout)
-        )
+        self.mlp = nn.Sequential(nn.LayerNorm(channels), wide, nn.GELU(), Dropout(dropout), narrow, Dropout(dropout))
 
     def forward(self, x: Features, target: SparseIndexSet) -> Features:
         h = self.attention(x.with_rows(self.norm(x.rows)), target)
@@ -126,7 +123,7 @@ def mlp_head(channels: int, hidden: int, dropout: float) -> nn.Sequential:
     """
     layers: list[nn.Module] = []
     for _ in range(hidden):
-        layers += [nn.Linear(channels, channels), nn.ReLU(), nn.Dropout(dropout)]
+        layers += [nn.Linear(channels, channels), nn.ReLU(), Dropout(dropout)]
     return nn.Sequential(*layers, nn.Linear(channels, 1))
 
 

@@ -54,7 +54,7 @@ def prepare(index: IndexSet, layer: Layer) -> None:
     if layer == "linear":
         _prepare_linear(inner)
         _prepare_linear(last)
-        index.stretches()
+        index.arrange()
         return
     if layer == "softmax":
         _prepare_softmax(inner)
@@ -63,7 +63,7 @@ def prepare(index: IndexSet, layer: Layer) -> None:
     else:
         inner.prepare(classes(index.order, index.order), coupling=layer)
     _prepare_softmax(last)  # attention to order 0 is softmax always
-    index.stretches()
+    index.arrange()
 
 
 def _prepare_relaxed(plan: Plan) -> None:
