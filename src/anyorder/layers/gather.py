@@ -68,8 +68,12 @@ def _forward(base: Tensor | None, tables: Sequence[Tensor], rows: Sequence[Tenso
 
     out = tables[0].new_empty(len(rows[0]), tables[0].shape[1])
     known = None if base is None else base.contiguous().detach().numpy()
-    for table, read in zip(tables, rows, strict=True):
-        gather_cpu.gather(known, table.detach().numpy(), read.numpy(), out.numpy())
+    given = [(table.detach().numpy(), read.numpy()) for table, read in zip(tables, rows, strict=True)]
+    while given:
+        if known is not None and len(given) > 1:
+            gather_cpu.gather_two(known, *given.pop(0), *given.pop(0), out.numpy())
+        else:
+            gather_cpu.gather(known, *given.pop(0), out.numpy())
         known = out.numpy()
     return out
 

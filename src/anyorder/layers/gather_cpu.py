@@ -26,6 +26,21 @@ def _gather(base, table, rows, out, first, last):  # type: ignore[no-untyped-def
 
 
 @_compiled
+def _gather_two(base, table, rows, other, reads, out, first, last):  # type: ignore[no-untyped-def]
+    for n in range(first, last):
+        i, j = rows[n], reads[n]
+        if i >= 0 and j >= 0:
+            for c in range(out.shape[1]):
+                out[n, c] = base[n, c] + table[i, c] + other[j, c]
+        elif i >= 0 or j >= 0:
+            for c in range(out.shape[1]):
+                out[n, c] = base[n, c] + (table[i, c] if i >= 0 else other[j, c])
+        else:
+            for c in range(out.shape[1]):
+                out[n, c] = base[n, c]
+
+
+@_compiled
 def _gather_part(table, rows, out, read, write, width, first, last):  # type: ignore[no-untyped-def]
     for n in range(first, last):
         i = rows[n]
@@ -55,6 +70,11 @@ def gather(base: Array | None, table: Array, rows: Array, out: Array) -> None:
         gather_part(table, rows, out, 0, 0, out.shape[1])
     else:
         each(cuts(len(rows)), lambda a, b: _gather(base, table, rows, out, a, b))
+
+
+def gather_two(base: Array, table: Array, rows: Array, other: Array, reads: Array, out: Array) -> None:
+    """out[n] = base[n] + table[rows[n]] + other[reads[n]], in one pass."""
+    each(cuts(len(rows)), lambda a, b: _gather_two(base, table, rows, other, reads, out, a, b))
 
 
 def gather_part(table: Array, rows: Array, out: Array, read: int, write: int, width: int) -> None:
