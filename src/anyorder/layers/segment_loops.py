@@ -16,6 +16,7 @@ extending: Any = require("numba.extending", "fast")
 cgutils: Any = require("numba.core.cgutils", "fast")
 numba.config.SLP_VECTORIZE = 1  # heads are narrow: their loops are unrolled, and become vectors only so
 _OPTIONS = {"nogil": True, "cache": True, "fastmath": {"contract"}, "error_model": "numpy"}
+FEW_KEYS = 16  # of a group that may do without a state
 _inline = numba.njit(inline="always", **_OPTIONS)
 # Every inner loop adds a multiple of one row to another, along memory. Leave to reorder sums is given to dot products alone:
 # elsewhere the compiler would use it to sum across rows instead, which is many times slower.
@@ -137,25 +138,36 @@ def _answer(phi, state, s, local, M, V):  # type: ignore[no-untyped-def]
 
 
 @_inline
-def _single(phi, other, v, at, local, M, V):  # type: ignore[no-untyped-def]
-    """What a group of one key answers, without a state: phi(q).phi(k) v into ``local``; returns phi(q).phi(k)."""
-    v = numba.carray(_pointer(v, at), (V,))
-    norm = _dot(phi, other, M)
+def _pairs(phi, others, count, v, vs, order, first, at, local, M, V):  # type: ignore[no-untyped-def]
+    """What a few keys answer, without a state: the sum of phi(q).phi(k) v into ``local``; returns that of phi(q).phi(k)."""
+    norm = phi[0] * 0
     for c in range(V):
-        local[c] = norm * v[c]
+        local[c] = 0
+    for n in range(count):
+        value = numba.carray(_pointer(v, order[first + n] * vs + at), (V,))
+        weight = _dot(phi, numba.carray(_pointer(others, n * M), (M,)), M)
+        norm += weight
+        for c in range(V):
+            local[c] += weight * value[c]
     return norm
 
 
 @_inline
-def _ask_single(phi, dphi, other, dother, local, dnorm, v, at, dv, M, V):  # type: ignore[no-untyped-def]
-    """Gradients of phi(q), phi(k) and v from that of the answer of one key; the latter two are added up."""
-    v = numba.carray(_pointer(v, at), (V,))
-    weight, grad = _dot(phi, other, M), _dot(local, v, V) + dnorm
+def _ask_pairs(phi, dphi, others, dothers, count, v, vs, order, first, at, local, dnorm, dvalues, M, V):  # type: ignore[no-untyped-def]
+    """Gradients of phi(q), and added up those of phi(k) and v, from that of the answer of a few keys."""
     for m in range(M):
-        dphi[m] = grad * other[m]
-        dother[m] += grad * phi[m]
-    for c in range(V):
-        dv[c] += weight * local[c]
+        dphi[m] = 0
+    for n in range(count):
+        value = numba.carray(_pointer(v, order[first + n] * vs + at), (V,))
+        other, dother = numba.carray(_pointer(others, n * M), (M,)), numba.carray(_pointer(dothers, n * M), (M,))
+        dvalue = numba.carray(_pointer(dvalues, n * V), (V,))
+        weight, grad = _dot(phi, other, M), _dot(local, value, V) + dnorm
+        for m in range(M):
+            dphi[m] += grad * other[m]
+        for m in range(M):
+            dother[m] += grad * phi[m]
+        for c in range(V):
+            dvalue[c] += weight * local[c]
 
 
 @_inline
@@ -221,6 +233,12 @@ def _give(phi, dphi, v, at, dstate, turned, t, local, dv, to, M, V):  # type: ig
         dv[c] = local[c]
 
 
+@_inline
+def _few(keys, queries, M, V):  # type: ignore[no-untyped-def]
+    """Whether all pairs of some keys and queries take much less than a state."""
+    return keys <= FEW_KEYS and 2 * keys * queries * (M + V) <= (keys + queries) * M * V
+
+
 @dataclass(frozen=True)
 class Loops:
     """Compiled loops for one set of widths."""
@@ -258,6 +276,7 @@ def loops(width: int, width_value: int, features: int, kind: str) -> Loops:
     """Loops with all widths as constants, so that the compiler unrolls and vectorises them; kept on disk."""
     D, V, M, KIND = width, width_value, features, KINDS[kind]
     S, T = M * V + M, M * V
+    MANY, VALUES = FEW_KEYS * M, FEW_KEYS * V
     compiled = numba.njit(**_OPTIONS)
 
     @compiled
@@ -265,7 +284,7 @@ def loops(width: int, width_value: int, features: int, kind: str) -> Loops:
         C = len(qptr)
         phi = numba.carray(_stack(M, k), (M,))
         local = numba.carray(_stack(V, k), (V,))
-        other = numba.carray(_stack(M, k), (M,))
+        others = numba.carray(_stack(MANY, k), (MANY,))
         state = numba.carray(_stack(S, k), (S,))
         for g in range(g0, g1):
             k0, k1 = kptr[g], kptr[g + 1]
@@ -279,13 +298,14 @@ def loops(width: int, width_value: int, features: int, kind: str) -> Loops:
                 if q0 == q1:
                     continue
                 for h in range(H):
-                    if k1 - k0 == 1:
-                        i = korder[k0]
-                        _features(k, i * ks + (c * H + h) * D, wt, eps, other, D, M, KIND)
+                    if _few(k1 - k0, q1 - q0, M, V):
+                        for n in range(k1 - k0):
+                            other = numba.carray(_pointer(others, n * M), (M,))
+                            _features(k, korder[k0 + n] * ks + (c * H + h) * D, wt, eps, other, D, M, KIND)
                         for t in range(q0, q1):
                             place = (qorder[t] * C + c) * H + h
                             _features(q, qorder[t] * qs + (c * H + h) * D, wt, eps, phi, D, M, KIND)
-                            norm = _single(phi, other, v, i * vs + (c * H + h) * V, local, M, V)
+                            norm = _pairs(phi, others, k1 - k0, v, vs, korder, k0, (c * H + h) * V, local, M, V)
                             norms[place] = norm
                             _write(local, sums, place * V, norm, normalize, tiny, V)
                         continue
@@ -315,9 +335,9 @@ def loops(width: int, width_value: int, features: int, kind: str) -> Loops:
         dstate = numba.carray(_stack(S, k), (S,))
         turned = numba.carray(_stack(T, k), (T,))
         room = numba.carray(_stack(D, k), (D,))
-        other = numba.carray(_stack(M, k), (M,))
-        dother = numba.carray(_stack(M, k), (M,))
-        dvalue = numba.carray(_stack(V, k), (V,))
+        others = numba.carray(_stack(MANY, k), (MANY,))
+        dothers = numba.carray(_stack(MANY, k), (MANY,))
+        dvalues = numba.carray(_stack(VALUES, k), (VALUES,))
         for g in range(g0, g1):
             k0, k1 = kptr[g], kptr[g + 1]
             longest = k1 - k0
@@ -330,25 +350,33 @@ def loops(width: int, width_value: int, features: int, kind: str) -> Loops:
                 if q0 == q1:
                     continue
                 for h in range(H):
-                    if k1 - k0 == 1:
-                        i = korder[k0]
-                        at_key = i * ks + (c * H + h) * D
-                        _features(k, at_key, wt, eps, other, D, M, KIND)
-                        for m in range(M):
-                            dother[m] = 0
-                        for n in range(V):
-                            dvalue[n] = 0
+                    if _few(k1 - k0, q1 - q0, M, V):
+                        for n in range(k1 - k0):
+                            other = numba.carray(_pointer(others, n * M), (M,))
+                            _features(k, korder[k0 + n] * ks + (c * H + h) * D, wt, eps, other, D, M, KIND)
+                        for n in range((k1 - k0) * M):
+                            dothers[n] = 0
+                        for n in range((k1 - k0) * V):
+                            dvalues[n] = 0
                         for t in range(q0, q1):
                             place = (qorder[t] * C + c) * H + h
                             at = qorder[t] * qs + (c * H + h) * D
                             _features(q, at, wt, eps, phi, D, M, KIND)
                             dnorm = _incoming(sums, norms, dsums, dnorms, place * V, place, normalize, tiny, local, V)
-                            _ask_single(phi, dphi, other, dother, local, dnorm, v, i * vs + (c * H + h) * V, dvalue, M, V)
+                            _ask_pairs(
+                                phi, dphi, others, dothers, k1 - k0, v, vs, korder, k0, (c * H + h) * V, local, dnorm,
+                                dvalues, M, V,
+                            )  # fmt: skip
                             _features_backward(q, at, w, eps, phi, dphi, room, dq, place * D, D, M, KIND)
-                        place = (i * C + c) * H + h
-                        _features_backward(k, at_key, w, eps, other, dother, room, dk, place * D, D, M, KIND)
-                        for n in range(V):
-                            dv[place * V + n] = dvalue[n]
+                        for n in range(k1 - k0):
+                            i = korder[k0 + n]
+                            place = (i * C + c) * H + h
+                            other = numba.carray(_pointer(others, n * M), (M,))
+                            dother = numba.carray(_pointer(dothers, n * M), (M,))
+                            at = i * ks + (c * H + h) * D
+                            _features_backward(k, at, w, eps, other, dother, room, dk, place * D, D, M, KIND)
+                            for m in range(V):
+                                dv[place * V + m] = dvalues[n * V + m]
                         continue
                     for n in range(S):
                         state[n] = 0
