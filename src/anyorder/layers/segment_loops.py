@@ -90,6 +90,14 @@ def _features(x, at, wt, eps, phi, D, M, KIND):  # type: ignore[no-untyped-def]
 
 
 @_inline
+def _features_of_few(x, stride, at, order, first, last, wt, eps, phis, D, M, KIND):  # type: ignore[no-untyped-def]
+    """phi(x) of one head for a few rows, one after the other."""
+    for n in range(last - first):
+        phi = numba.carray(_pointer(phis, n * M), (M,))
+        _features(x, order[first + n] * stride + at, wt, eps, phi, D, M, KIND)
+
+
+@_inline
 def _features_backward(x, at, w, eps, phi, dphi, local, dx, to, D, M, KIND):  # type: ignore[no-untyped-def]
     """Gradient of x from that of phi(x)."""
     x, dx = numba.carray(_pointer(x, at), (D,)), numba.carray(_pointer(dx, to), (D,))
@@ -299,9 +307,7 @@ def loops(width: int, width_value: int, features: int, kind: str) -> Loops:
                     continue
                 for h in range(H):
                     if _few(k1 - k0, q1 - q0, M, V):
-                        for n in range(k1 - k0):
-                            other = numba.carray(_pointer(others, n * M), (M,))
-                            _features(k, korder[k0 + n] * ks + (c * H + h) * D, wt, eps, other, D, M, KIND)
+                        _features_of_few(k, ks, (c * H + h) * D, korder, k0, k1, wt, eps, others, D, M, KIND)
                         for t in range(q0, q1):
                             place = (qorder[t] * C + c) * H + h
                             _features(q, qorder[t] * qs + (c * H + h) * D, wt, eps, phi, D, M, KIND)
@@ -351,9 +357,7 @@ def loops(width: int, width_value: int, features: int, kind: str) -> Loops:
                     continue
                 for h in range(H):
                     if _few(k1 - k0, q1 - q0, M, V):
-                        for n in range(k1 - k0):
-                            other = numba.carray(_pointer(others, n * M), (M,))
-                            _features(k, korder[k0 + n] * ks + (c * H + h) * D, wt, eps, other, D, M, KIND)
+                        _features_of_few(k, ks, (c * H + h) * D, korder, k0, k1, wt, eps, others, D, M, KIND)
                         for n in range((k1 - k0) * M):
                             dothers[n] = 0
                         for n in range((k1 - k0) * V):
