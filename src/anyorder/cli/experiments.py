@@ -28,6 +28,7 @@ def add_commands(commands: Any) -> None:
     table.add_argument("--records", type=Path, default=RESULTS, metavar="DIR", help=f"default: {RESULTS}/")
     table.add_argument("--format", choices=("text", "markdown", "csv"), default="text")
     table.add_argument("--scale", choices=("quick", "full"), help="only runs of this scale")
+    table.add_argument("--times", action="store_true", help="say how long the runs of a row took on average")
     plot = _add(commands, "plot", _plot, "draw learning curves from records")
     plot.add_argument("name", help="a table")
     plot.add_argument("--metric", default="loss", help="loss, or a metric of the evaluations (default: loss)")
@@ -146,7 +147,8 @@ def _table(args: argparse.Namespace) -> int:
     from anyorder.training.tables import render
 
     table = find_table(args.name)
-    print(render(table, read_records(args.records, table=table.name), form=args.format, scale=args.scale))
+    records = read_records(args.records, table=table.name)
+    print(render(table, records, form=args.format, scale=args.scale, times=args.times))
     return 0
 
 

@@ -83,8 +83,10 @@ def _order(table: Table, cell: Cell) -> tuple[object, ...]:
     )
 
 
-def render(table: Table, records: Sequence[Record], *, form: Format = "text", scale: str | None = None) -> str:
-    """A table as text, Markdown or CSV."""
+def render(
+    table: Table, records: Sequence[Record], *, form: Format = "text", scale: str | None = None, times: bool = False
+) -> str:
+    """A table as text, Markdown or CSV; with ``times``, text and Markdown say how long the runs of a row took on average."""
     found = cells(table, records, scale=scale)
     if form == "csv":
         return _csv(found)
@@ -92,13 +94,16 @@ def render(table: Table, records: Sequence[Record], *, form: Format = "text", sc
         return f"{table.title}\nno records of this table yet: run `anyorder run {table.name} --all`"
     metrics = [m for m in table.metrics if any(cell.metric == m for cell in found)]
     metrics += list(dict.fromkeys(cell.metric for cell in found if cell.metric not in metrics))
-    lines = [["dataset", "scale", "row", "seeds", *[text for m in metrics for text in (m, "paper")]]]
+    took: dict[tuple[str, str, str], list[float]] = {}
+    for record in _of(table, records, scale):
+        took.setdefault((record.dataset, record.scale, record.row), []).append(record.wall_seconds)
+    lines = [["dataset", "scale", "row", "seeds", *[text for m in metrics for text in (m, "paper")], *["minutes"] * times]]
     for key in dict.fromkeys((cell.dataset, cell.scale, cell.row) for cell in found):
         group = {cell.metric: cell for cell in found if (cell.dataset, cell.scale, cell.row) == key}
         line = [*key, str(max(cell.seeds for cell in group.values()))]
         for metric in metrics:
             line += _text(group.get(metric), table.digits)
-        lines.append(line)
+        lines.append([*line, *[f"{statistics.fmean(took[key]) / 60:.1f}" if key in took else ""] * times])
     reduced = {(record.scale, record.reduced) for record in _of(table, records, scale) if record.reduced}
     notes = [f"{kind}: {text}" for kind, text in sorted(reduced)]
     body = _markdown(lines) if form == "markdown" else _aligned(lines)

@@ -1,0 +1,29 @@
+"""Tables from records: means over seeds, and how long runs took."""
+
+from __future__ import annotations
+
+from anyorder.training.records import Record
+from anyorder.training.tables import Table, render
+
+TABLE = Table("toys", "Toys", datasets=("D",), rows=("A", "B"), metrics=("F1",), paper={("D", "A", "F1"): "0.5"}, digits=2)
+
+
+def record(row, seed, value, seconds, overrides=()):
+    metrics = {"": {"F1": value}, "half": {"F1": value / 2}}
+    return Record(f"toys/{row}", "toys", "D", row, "quick", seed, "smaller", overrides, {}, metrics, [], seconds, 1)
+
+
+def test_means_over_seeds_and_mean_minutes():
+    records = [record("B", 0, 0.75, 90), record("A", 0, 0.25, 60), record("A", 1, 0.75, 120)]
+    records += [record("A", 2, 9.0, 1, overrides=("changed=1",))]
+    assert render(TABLE, records, form="markdown", times=True).splitlines()[2:] == [
+        "| dataset | scale | row | seeds | F1 | paper | minutes |",
+        "|---|---|---|---|---|---|---|",
+        "| D | quick | A | 2 | 0.50 ± 0.25 | 0.5 | 1.5 |",
+        "| D | quick | B | 1 | 0.75 | - | 1.5 |",
+        "| D (half) | quick | A | 2 | 0.25 ± 0.12 | - |  |",
+        "| D (half) | quick | B | 1 | 0.38 | - |  |",
+        "",
+        "quick: smaller",
+    ]
+    assert "minutes" not in render(TABLE, records)
