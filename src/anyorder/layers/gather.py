@@ -14,6 +14,8 @@ from anyorder.layouts import Spread
 def add_spread(total: Tensor | None, parts: Sequence[tuple[Tensor, Spread]]) -> Tensor | None:
     """``total`` and what each spread reads of its values (row, channel); None if there is nothing.
 
+    The sum may be written over ``total``, which must be the caller's own.
+
     >>> spread = Spread.build(torch.tensor([1, 0, -1]), 2)
     >>> add_spread(torch.ones(3, 1), [(torch.tensor([[10.0], [20.0]]), spread)]).flatten().tolist()
     [21.0, 11.0, 1.0]
@@ -30,7 +32,12 @@ def add_spread(total: Tensor | None, parts: Sequence[tuple[Tensor, Spread]]) -> 
         return total
     if is_compiled(read[0][0]):
         tables = [values.contiguous() for values, _ in read]
-        return torch.ops.anyorder.gather_add(total, tables, [_rows(spread.signed, len(values)) for values, spread in read])
+        rows = [_rows(spread.signed, len(values)) for values, spread in read]
+        if total is not None and not torch.is_grad_enabled() and not torch.compiler.is_compiling():
+            total = total.contiguous()
+            _add(total, tables, rows, total)
+            return total
+        return torch.ops.anyorder.gather_add(total, tables, rows)
     for values, spread in read:
         part = spread(values)
         total = part if total is None else total + part
@@ -64,18 +71,19 @@ def _rows(rows: Tensor | None, count: int) -> Tensor:
 @torch.library.custom_op("anyorder::gather_add", mutates_args=())
 def _forward(base: Tensor | None, tables: Sequence[Tensor], rows: Sequence[Tensor]) -> Tensor:
     """base[n] + sum over t of tables[t][rows[t][n]], nothing for a row of -1."""
+    out = tables[0].new_empty(len(rows[0]), tables[0].shape[1])
+    _add(base, tables, rows, out)
+    return out
+
+
+def _add(base: Tensor | None, tables: Sequence[Tensor], rows: Sequence[Tensor], out: Tensor) -> None:
+    """Fill ``out``, which may be ``base``."""
     from anyorder.layers import gather_cpu
 
-    out = tables[0].new_empty(len(rows[0]), tables[0].shape[1])
-    known = None if base is None else base.contiguous().detach().numpy()
-    given = [(table.detach().numpy(), read.numpy()) for table, read in zip(tables, rows, strict=True)]
-    while given:
-        if known is not None and len(given) > 1:
-            gather_cpu.gather_two(known, *given.pop(0), *given.pop(0), out.numpy())
-        else:
-            gather_cpu.gather(known, *given.pop(0), out.numpy())
-        known = out.numpy()
-    return out
+    room = out.detach().numpy()
+    known = room if base is out else None if base is None else base.contiguous().detach().numpy()
+    reads = [(table.detach().numpy(), read.numpy()) for table, read in zip(tables, rows, strict=True)]
+    gather_cpu.gather(known, reads, room)
 
 
 @_forward.register_fake

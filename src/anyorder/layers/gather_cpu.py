@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -41,6 +42,27 @@ def _gather_two(base, table, rows, other, reads, out, first, last):  # type: ign
 
 
 @_compiled
+def _add(table, rows, out, first, last):  # type: ignore[no-untyped-def]
+    for n in range(first, last):
+        i = rows[n]
+        if i >= 0:
+            for c in range(out.shape[1]):
+                out[n, c] += table[i, c]
+
+
+@_compiled
+def _add_two(table, rows, other, reads, out, first, last):  # type: ignore[no-untyped-def]
+    for n in range(first, last):
+        i, j = rows[n], reads[n]
+        if i >= 0 and j >= 0:
+            for c in range(out.shape[1]):
+                out[n, c] += table[i, c] + other[j, c]
+        elif i >= 0 or j >= 0:
+            for c in range(out.shape[1]):
+                out[n, c] += table[i, c] if i >= 0 else other[j, c]
+
+
+@_compiled
 def _gather_part(table, rows, out, read, write, width, first, last):  # type: ignore[no-untyped-def]
     for n in range(first, last):
         i = rows[n]
@@ -64,17 +86,25 @@ def _scatter(grad, rows, out, first, last):  # type: ignore[no-untyped-def]
                 to[c] += of[c]
 
 
-def gather(base: Array | None, table: Array, rows: Array, out: Array) -> None:
-    """out[n] = base[n] + table[rows[n]]; ``base`` may be ``out`` itself."""
+Read = tuple[Array, Array]
+"""A table and the row of it that each output row reads, -1 for none."""
+
+
+def gather(base: Array | None, reads: list[Read], out: Array) -> None:
+    """out[n] = base[n] + the sum of table[rows[n]], two tables in a pass; if ``base`` is ``out``, it is added to."""
+    left = list(reads)
     if base is None:
-        gather_part(table, rows, out, 0, 0, out.shape[1])
-    else:
-        each(cuts(len(rows)), lambda a, b: _gather(base, table, rows, out, a, b))
+        gather_part(*left.pop(0), out, 0, 0, out.shape[1])
+    elif base is not out:  # loops that read and write the same memory under two names are not vectorised
+        _pass(_gather_two if len(left) > 1 else _gather, [base], left[:2], out)
+        left = left[2:]
+    for n in range(0, len(left), 2):
+        _pass(_add_two if len(left) > n + 1 else _add, [], left[n : n + 2], out)
 
 
-def gather_two(base: Array, table: Array, rows: Array, other: Array, reads: Array, out: Array) -> None:
-    """out[n] = base[n] + table[rows[n]] + other[reads[n]], in one pass."""
-    each(cuts(len(rows)), lambda a, b: _gather_two(base, table, rows, other, reads, out, a, b))
+def _pass(loop: Callable[..., None], given: list[Array], reads: list[Read], out: Array) -> None:
+    arrays = [*given, *[array for read in reads for array in read], out]
+    each(cuts(len(out)), lambda a, b: loop(*arrays, a, b))
 
 
 def gather_part(table: Array, rows: Array, out: Array, read: int, write: int, width: int) -> None:
