@@ -9,13 +9,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from torch import Tensor
 
 from anyorder.training.fit import Job, Machine, execute
 from anyorder.training.records import Record
 from small_runs import QUIET, chains, command, largest_difference, run_command, settings, weights
 
 # 7 chains in batches of 3: the last step of an epoch has one chain for two processes. 1 chain to validate for two.
-# Not softmax: biases of its keys have gradients of rounding errors alone, which Adam makes as large as any other.
+# Not softmax: biases of its keys have gradients of rounding errors alone, which Adam makes as large as any other. The same
+# holds for the keys of links in the first layer: links of a chain are all alike, so that attention does not depend on them.
 ROW, UNEVEN = "ours-s-phi", ("task.valid_chains=1", "optimiser.clip=0.5")
 
 
@@ -26,10 +28,18 @@ def alone(tmp_path_factory) -> Path:
     return chains(ROW, *UNEVEN).folder(out)
 
 
+LIKE = "layers.0.attention.key.p0_1"
+
+
+def learned(folder: Path) -> dict[str, Tensor]:
+    """The weights that have a gradient to speak of."""
+    return {name: weight for name, weight in weights(folder).items() if LIKE not in name}
+
+
 def check_equal(folder: Path, alone: Path) -> None:
     mine, theirs = Record.read(folder / "record.json"), Record.read(alone / "record.json")
     assert mine.hardware["processes"] == 2 and theirs.hardware["processes"] == 1
-    assert largest_difference(weights(folder), weights(alone)) < 1e-5
+    assert largest_difference(learned(folder), learned(alone)) < 1e-5
     assert mine.metrics == theirs.metrics
     for first, second in zip(mine.history, theirs.history, strict=True):
         assert first == pytest.approx(second, abs=1e-6)
@@ -47,7 +57,7 @@ def test_accumulated_steps_train_what_one_step_does(alone, tmp_path):
     job = chains(ROW, *UNEVEN, "accumulate=3")
     record = execute(job, tmp_path, QUIET)
     whole = Record.read(alone / "record.json")
-    assert largest_difference(weights(job.folder(tmp_path)), weights(alone)) < 1e-5
+    assert largest_difference(learned(job.folder(tmp_path)), learned(alone)) < 1e-5
     assert record.metrics == whole.metrics
     assert [entry["step"] for entry in record.history] == [entry["step"] for entry in whole.history]
 
