@@ -133,3 +133,17 @@ def test_target_follows_by_projection():
     assert sorted(map(tuple, out.index.tuples.tolist())) == sorted(
         {(a, b) for edge in ([0, 1, 2], [1, 2, 3]) for a in edge for b in edge}
     )
+
+
+def test_a_pass_without_gradients_writes_over_nothing_of_the_layer():
+    def chosen(cls):  # reads loops, of which there are none, and all edges
+        return cls.name in ("(i,i) -> (i,j)", "(k,l) -> (i,j)")
+
+    layer = EquivariantLinear(order_in=2, order_out=2, channels_in=3, channels_out=4, classes=chosen)
+    assert len(layer.classes) == 2
+    x = Features(SparseIndexSet(torch.tensor([[0, 1]]), num_nodes=2), torch.ones(1, 3))
+    before = {name: weight.clone() for name, weight in layer.named_parameters()}
+    with torch.no_grad():
+        first, second = layer(x).rows, layer(x).rows
+    assert torch.equal(first, second)
+    assert all(torch.equal(weight, before[name]) for name, weight in layer.named_parameters())

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from anyorder.layers.segment import backend_of
+from anyorder.layers.segment import INSTALLED, backend_of
 from anyorder.layouts import Spread
 
 
@@ -61,7 +61,8 @@ def beside(parts: Sequence[tuple[Tensor, Spread]]) -> Tensor:
 
 def is_compiled(values: Tensor) -> bool:
     """Whether a tensor gets the operators that Numba compiles."""
-    return backend_of(values) in ("numba", "products") and values.dtype in (torch.float32, torch.float64)
+    chosen = backend_of(values) in ("numba", "products") and INSTALLED["numba"]
+    return chosen and values.dtype in (torch.float32, torch.float64)
 
 
 def _rows(rows: Tensor | None, count: int) -> Tensor:

@@ -86,7 +86,7 @@ def project(
     total = add_spread(total, [(parts[cls.source] @ weight[n], plan.pointwise(cls)) for n, cls in fewer])
     count = len(plan.target.entries(pattern))
     if total is None:
-        return weight.new_zeros(count, weight.shape[2]) if bias is None else bias.expand(count, -1)
+        return weight.new_zeros(count, weight.shape[2]) if bias is None else bias.repeat(count, 1)
     return total + bias if bias is not None and not same else total
 
 

@@ -17,7 +17,7 @@ from anyorder.layouts import Queries, Segments
 BACKENDS = ("auto", "reference", "numba", "products", "triton")
 WIDE = 1024  # features x channels of a head from which on products of matrices are faster than loops,
 LONG = 2**20  # where a group has so many of these in all of its rows and heads
-_INSTALLED = {name: util.find_spec(name) is not None for name in ("numba", "triton")}
+INSTALLED = {name: util.find_spec(name) is not None for name in ("numba", "triton")}
 _forced: list[str] = [os.environ.get("ANYORDER_BACKEND", "auto")]
 
 
@@ -38,8 +38,8 @@ def backend_of(tensor: Tensor) -> str:
     if _forced[0] != "auto":
         return _forced[0]
     if tensor.device.type == "cpu":
-        return "numba" if _INSTALLED["numba"] else "reference"
-    return "triton" if tensor.device.type == "cuda" and _INSTALLED["triton"] else "reference"
+        return "numba" if INSTALLED["numba"] else "reference"
+    return "triton" if tensor.device.type == "cuda" and INSTALLED["triton"] else "reference"
 
 
 def _choose(
