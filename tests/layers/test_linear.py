@@ -8,6 +8,7 @@ import torch
 import oracles
 from anyorder import EquivariantLinear, Features, SparseIndexSet, collate
 from anyorder.algebra import classes, set_partitions
+from anyorder.layers.projection import project
 from anyorder.testing import assert_equivariant, random_features, random_index_set
 
 ORDERS = [
@@ -135,15 +136,10 @@ def test_target_follows_by_projection():
     )
 
 
-def test_a_pass_without_gradients_writes_over_nothing_of_the_layer():
-    def chosen(cls):  # reads loops, of which there are none, and all edges
-        return cls.name in ("(i,i) -> (i,j)", "(k,l) -> (i,j)")
-
-    layer = EquivariantLinear(order_in=2, order_out=2, channels_in=3, channels_out=4, classes=chosen)
-    assert len(layer.classes) == 2
-    x = Features(SparseIndexSet(torch.tensor([[0, 1]]), num_nodes=2), torch.ones(1, 3))
-    before = {name: weight.clone() for name, weight in layer.named_parameters()}
-    with torch.no_grad():
-        first, second = layer(x).rows, layer(x).rows
-    assert torch.equal(first, second)
-    assert all(torch.equal(weight, before[name]) for name, weight in layer.named_parameters())
+def test_a_projection_that_reads_nothing_gives_rows_of_its_own():
+    """What is added to them without gradients is written in place, and must not reach the bias."""
+    index = SparseIndexSet(torch.tensor([[0, 1]]), num_nodes=2)  # no loops
+    loops = [cls for cls in classes(2, 2) if cls.name == "(i,i) -> (i,j)"]
+    bias, parts = torch.ones(4), index.split(torch.ones(1, 3))
+    rows = project(index.plan(index), loops[0].target, parts, loops, torch.ones(1, 3, 4), bias)
+    assert torch.equal(rows, bias[None]) and rows.data_ptr() != bias.data_ptr()
