@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from anyorder.extras import require
-from anyorder.layers.gather_cpu import Array, cuts
-from anyorder.layers.segment_cpu import each
+from anyorder.layers.gather_cpu import Array
+from anyorder.layers.threads import cuts, each
 
 numba: Any = require("numba", "fast")
 _compiled = numba.njit(nogil=True, cache=True, error_model="numpy")

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
-import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from anyorder.extras import require
-from anyorder.layers.segment_cpu import each
+from anyorder.layers.threads import cuts, each
 
 numba: Any = require("numba", "fast")
 Array = NDArray[Any]
@@ -115,9 +112,3 @@ def gather_part(table: Array, rows: Array, out: Array, read: int, write: int, wi
 def scatter(grad: Array, rows: Array, out: Array) -> None:
     """out[rows[n]] += grad[n], each thread for some of the channels."""
     each(cuts(out.shape[1]), lambda a, b: _scatter(grad, rows, out, a, b))
-
-
-def cuts(length: int) -> list[tuple[int, int]]:
-    """Ranges for the threads that torch uses."""
-    marks = np.linspace(0, length, torch.get_num_threads() + 1).astype(int).tolist()
-    return [(a, b) for a, b in pairwise(marks) if b > a]

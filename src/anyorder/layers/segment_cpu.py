@@ -7,10 +7,7 @@ the result does not depend on their number.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from anyorder.layers.segment_loops import Loops, loops
+from anyorder.layers.threads import each
 
 PIECE = 4096  # keys or queries of a piece; groups with more than this are cut
 Array = NDArray[Any]
@@ -193,19 +191,3 @@ def _balanced(problem: Problem) -> list[tuple[int, int]]:
     marks = np.linspace(0, work[-1], 4 * threads + 1)[1:-1]
     cuts = sorted({0, groups, *np.searchsorted(work, marks).tolist()})
     return list(pairwise(cuts))
-
-
-@lru_cache(maxsize=1)
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="anyorder")
-
-
-def each(ranges: list[tuple[int, int]], work: Callable[[int, int], None]) -> None:
-    """Do all ranges, on as many threads as torch uses; the loops release the interpreter."""
-    threads = torch.get_num_threads()
-    if threads == 1 or len(ranges) == 1:
-        for a, b in ranges:
-            work(a, b)
-        return
-    for done in [_pool(threads).submit(work, a, b) for a, b in ranges]:
-        done.result()

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from anyorder.algebra import SetPartition, set_partitions
 from anyorder.layouts.memory import Memory, refuse_in_graph
-from anyorder.layouts.rows import reorder
+from anyorder.layouts.rows import collect, deal
 from anyorder.layouts.transfer import Transferable
 
 if TYPE_CHECKING:
@@ -141,9 +141,8 @@ class IndexSet(Memory, Transferable, ABC):
     def split(self, rows: Tensor) -> dict[SetPartition, Tensor]:
         """The rows of each pattern, read once, so that their gradients are put together in one step."""
         patterns, places = self._sorted()
-        if places is not None:
-            rows = reorder(rows, *places)
-        return dict(zip(patterns, rows.split([len(self.entries(pattern)) for pattern in patterns]), strict=True))
+        counts = [len(self.entries(pattern)) for pattern in patterns]
+        return dict(zip(patterns, rows.split(counts) if places is None else deal(rows, places), strict=True))
 
     def assemble(self, parts: dict[SetPartition, Tensor], like: Tensor) -> Tensor:
         """Rows of the whole index set from the rows of its patterns; zero where a pattern is left out.
@@ -156,25 +155,24 @@ class IndexSet(Memory, Transferable, ABC):
         every = [parts[p] if p in parts else like.new_zeros(len(self.entries(p)), *like.shape[1:]) for p in there]
         if len(every) < 2:
             return every[0] if every else like.new_zeros(0, *like.shape[1:])
-        rows = torch.cat(every)
-        return rows if places is None else reorder(rows, *reversed(places))
+        if places is None:
+            return torch.cat(every)
+        return collect(every, [place for place in places if len(place)])
 
     def arrange(self) -> None:
         """Work out now how the entries are sorted by pattern."""
         self._sorted()
 
-    def _sorted(self) -> tuple[tuple[SetPartition, ...], tuple[Tensor, Tensor] | None]:
-        """The patterns, the same for all index sets; a permutation that sorts the entries by them, and its inverse.
-
-        The permutation is None where they are sorted as it is.
-        """
+    def _sorted(self) -> tuple[tuple[SetPartition, ...], list[Tensor] | None]:
+        """The patterns, the same for all index sets, and where the entries of each stand; None if they are sorted."""
         return self._once("sorted", self._sort)
 
-    def _sort(self) -> tuple[tuple[SetPartition, ...], tuple[Tensor, Tensor] | None]:
+    def _sort(self) -> tuple[tuple[SetPartition, ...], list[Tensor] | None]:
         patterns = set_partitions(self.order)
-        order = torch.cat([self.entries(pattern).places for pattern in patterns])
+        places = [self.entries(pattern).places for pattern in patterns]
+        order = torch.cat(places)
         together = torch.equal(order, torch.arange(self.num_entries, device=order.device))
-        return patterns, None if together else (order, torch.argsort(order))
+        return patterns, None if together else places
 
     def plan(self, target: IndexSet) -> Plan:
         """What a layer from this index set to ``target`` needs to know, worked out once and kept."""
