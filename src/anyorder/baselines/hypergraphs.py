@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from anyorder.data.hypergraphs import Hypergraph, TensorRecord
 from anyorder.extras import require
+from anyorder.layouts.neighbours import Neighbours
 
 Pairs = Literal["count", "mean"]
 
@@ -65,6 +66,16 @@ def with_loops(graph: Hypergraph) -> Incidences:
         1.0 / sizes.to(torch.float32),
         torch.ones(graph.num_nodes, device=loops.device),
         features.reshape(-1).nonzero().flatten(),
+    )
+
+
+def with_neighbours(graph: Hypergraph, count: int) -> Hypergraph:
+    """The hypergraph with one more edge for each node: the node and the ``count`` others with the most similar features."""
+    near = Neighbours.build(node_features(graph), count).rows
+    edges = torch.cat([torch.arange(graph.num_nodes).unsqueeze(1), near], 1)
+    ends = graph.offsets[-1] + edges.shape[1] * torch.arange(1, graph.num_nodes + 1)
+    return Hypergraph(
+        graph.num_nodes, torch.cat([graph.members, edges.flatten()]), torch.cat([graph.offsets, ends]), graph.node_features
     )
 
 

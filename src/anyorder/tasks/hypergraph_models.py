@@ -11,7 +11,9 @@ from torch import Tensor, nn
 from anyorder.data.hypergraphs import Hypergraph
 from anyorder.layers import Elu, RandomFeatures
 from anyorder.layers.hypergraph import HypergraphEncoder
+from anyorder.layers.propagation import PropagationEncoder
 from anyorder.layouts.incidence import IncidenceSet
+from anyorder.layouts.neighbours import Neighbours
 from anyorder.layouts.transfer import Transferable
 from anyorder.training.config import configurable
 from anyorder.training.run import ModelConfig
@@ -79,11 +81,13 @@ class HypergraphConvNet(HypergraphModel):
     heads: int = 0
     attention_dropout: float = 0.0
     """PyTorch Geometric applies it twice, to nodes and to edges: 0.5 costs 25 points on NTU2012."""
+    neighbours: int = 0
+    """One more edge for each node, with as many others whose features are most like its."""
 
     def prepare(self, hypergraph: Hypergraph) -> Transferable:
-        from anyorder.baselines.hypergraphs import with_loops
+        from anyorder.baselines.hypergraphs import with_loops, with_neighbours
 
-        return with_loops(hypergraph)
+        return with_loops(with_neighbours(hypergraph, self.neighbours) if self.neighbours else hypergraph)
 
     def build(self, shapes: dict[str, Any]) -> nn.Module:
         from anyorder.baselines.hypergraphs import HypergraphConvolution, attention_network, build_network
@@ -110,10 +114,7 @@ class HypergraphTransformer(HypergraphModel):
     with_global: bool = True
 
     def prepare(self, hypergraph: Hypergraph) -> Transferable:
-        incidence = IncidenceSet.build(
-            hypergraph.members, hypergraph.edge_of, num_nodes=hypergraph.num_nodes, num_edges=hypergraph.num_edges
-        )
-        return PreparedIncidence(hypergraph.node_features, incidence)
+        return PreparedIncidence.of(hypergraph)
 
     def build(self, shapes: dict[str, Any]) -> nn.Module:
         return OnIncidence(
@@ -131,23 +132,64 @@ class HypergraphTransformer(HypergraphModel):
         )
 
 
+@configurable
+@dataclass(frozen=True)
+class HypergraphPropagation(HypergraphModel):
+    """Ours (light): attention that moves rows along incidences and between nodes alike, with few weights."""
+
+    layers: int = 2
+    channels: int = 64
+    heads: int = 4
+    dropout: float = 0.5
+    kernel: Elu | RandomFeatures = field(default_factory=Elu)
+    keep: float = 0.2
+    """The share of its own row that a node keeps in a layer, at the start of the training."""
+    neighbours: int = 20
+    """How many nodes with the most similar features a node attends to, in a hyperedge with it or not."""
+
+    def prepare(self, hypergraph: Hypergraph) -> Transferable:
+        return PreparedIncidence.of(hypergraph, self.neighbours)
+
+    def build(self, shapes: dict[str, Any]) -> nn.Module:
+        return OnIncidence(
+            PropagationEncoder(
+                channels_in=shapes["channels_in"],
+                channels=self.channels,
+                channels_out=shapes["channels_out"],
+                layers=self.layers,
+                heads=self.heads,
+                dropout=self.dropout,
+                keep=self.keep,
+                kernel=self.kernel,
+            )
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class PreparedIncidence(Transferable):
-    """Node features and the incidences of a hypergraph."""
+    """Node features and the incidences of a hypergraph, and the nodes alike where they are asked for."""
 
     features: Tensor | None
     incidence: IncidenceSet
+    alike: tuple[Neighbours, ...] = ()
+
+    @classmethod
+    def of(cls, graph: Hypergraph, neighbours: int = 0) -> PreparedIncidence:
+        members, edges, features = graph.members, graph.edge_of, graph.node_features
+        incidence = IncidenceSet.build(members, edges, num_nodes=graph.num_nodes, num_edges=graph.num_edges)
+        alike = (Neighbours.build(features, neighbours),) if neighbours and features is not None else ()
+        return cls(features, incidence, alike)
 
 
 class OnIncidence(nn.Module):
-    """A model of (features, incidence) that takes both as one value."""
+    """A model of (features, incidence, nodes alike) that takes all as one value."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
 
     def forward(self, x: PreparedIncidence) -> Tensor:
-        return self.model(x.features, x.incidence)
+        return self.model(x.features, x.incidence, *x.alike)
 
 
 def _widths(model: HypergraphMLP | CliqueGCN | HypergraphConvNet, shapes: dict[str, Any]) -> dict[str, Any]:
@@ -163,7 +205,9 @@ MODELS: dict[str, HypergraphModel] = {
     "GCN (clique)": CliqueGCN(),
     "HypergraphConv": HypergraphConvNet(),
     "HypergraphConv (attention)": HypergraphConvNet(heads=8),
+    "HypergraphConv (neighbours)": HypergraphConvNet(neighbours=20),
     "Ours": HypergraphTransformer(),
+    "Ours (light)": HypergraphPropagation(),
 }
 DEFAULT = "HypergraphConv"
 """The model of a user who names none."""
