@@ -80,7 +80,7 @@ def grow(name: str, options: argparse.Namespace) -> bool:
         with planning() as spent:
             work.forward()
         sizes.append(index.num_entries)
-        columns.append((*times(work, options), getattr(spent, options.clock)))
+        columns.append((*times([work], options)[0], getattr(spent, options.clock)))
         lines.append((f"{index.num_entries:,} entries", f"{index.num_nodes:,}", *(f"{value:.4f}" for value in columns[-1])))
     powers = [exponent(sizes, column) for column in zip(*columns, strict=True)]
     ends = [exponent(sizes[-2:], column[-2:]) for column in zip(*columns, strict=True)]

@@ -36,18 +36,19 @@ def compare(edges: int, options: argparse.Namespace) -> None:
     """Print the table of one size."""
     graph = barabasi_albert(edges)
     lines = [("", "forward s", "x GPS", "step s", "x GPS", "plan/forward", "step GB")]
-    found = {}
-    for name in (GPS, *options.coupling):
-        work = make((name, edges))
+    names = (GPS, *options.coupling)
+    works, plans = {name: make((name, edges)) for name in names}, {}
+    for name, work in works.items():
         ROWS[name].on(barabasi_albert(100), work.model).step()  # compiled before the plan is timed
         with planning() as spent:
             work.forward()
-        found[name] = times(work, options)
+        plans[name] = getattr(spent, options.clock)
+    found = dict(zip(names, times(list(works.values()), options), strict=True))
+    for name in names:
         ratios = [f"{ours / gps:.1f}" for ours, gps in zip(found[name], found[GPS], strict=True)]
-        plan = getattr(spent, options.clock) / found[name][0]
         memory = step_memory(make, (name, edges), (name, 100)) if options.memory else "-"
         forward, step = (f"{value:.4f}" for value in found[name])
-        lines.append((name, forward, ratios[0], step, ratios[1], f"{plan:.1%}", memory))
+        lines.append((name, forward, ratios[0], step, ratios[1], f"{plans[name] / found[name][0]:.1%}", memory))
     print(f"\n{graph.num_entries - graph.num_nodes:,} directed edges, {graph.num_nodes:,} nodes")
     show(lines)
     if {"relaxed", "exact"} <= set(found):

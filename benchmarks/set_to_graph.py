@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> None:
     for kernel in options.kernels:
         given = (kernel, options.sets, options.points)
         work = make(given)
-        found.append(compare(kernel, work.step, clock=options.clock, repeats=options.repeats))
+        found.append(compare(kernel, work.step, clock=options.clock))
         memory[kernel] = step_memory(make, given, (kernel, 2, 4))
         if options.products:
             print(f"\nmatrix products with {kernel}\n{list_products(found[-1].products)}")

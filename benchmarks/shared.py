@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from anyorder.allocation import keep_freed_memory
-from anyorder.bench import isolated, measure, peak_memory
+from anyorder.bench import alternate, isolated, peak_memory
 from anyorder.bench.fits import aligned
 from anyorder.bench.measure import resident_memory
 from anyorder.bench.models import Workload
@@ -23,7 +23,7 @@ def parser(text: str) -> argparse.ArgumentParser:
     made.add_argument("--threads", type=int, default=threads, help="default: OMP_NUM_THREADS, or 1")
     made.add_argument("--clock", choices=("cpu", "wall"), default="cpu", help="cpu is not stretched by other work (default)")
     made.add_argument("--fresh-memory", action="store_true", help="new memory for each tensor, unlike commands")
-    made.add_argument("--repeats", type=int, help="of each measurement (default: as many as fill a second, at least 3)")
+    made.add_argument("--rounds", type=int, default=3, help="in which models take turns (default: 3)")
     return made
 
 
@@ -41,10 +41,11 @@ def show(lines: Sequence[tuple[str, ...]]) -> None:
     print(f"\n{aligned(lines)}", flush=True)
 
 
-def times(work: Workload, options: argparse.Namespace) -> tuple[float, float]:
-    """Seconds of a forward pass and of a training step."""
-    found = [measure(call, repeats=options.repeats) for call in (work.forward, work.step)]
-    return found[0].of(options.clock), found[1].of(options.clock)
+def times(works: Sequence[Workload], options: argparse.Namespace) -> list[tuple[float, float]]:
+    """Seconds of a forward pass and of a training step of each; all of them take turns."""
+    forward = alternate([work.forward for work in works], rounds=options.rounds)
+    step = alternate([work.step for work in works], rounds=options.rounds)
+    return [(a.of(options.clock), b.of(options.clock)) for a, b in zip(forward, step, strict=True)]
 
 
 def step_memory(make: Callable[[Any], Workload], argument: Any, small: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from anyorder.bench import barabasi_albert, executed_products, isolated, measure
 from anyorder.bench.fits import curves, draw, exponent, table
 from anyorder.bench.isolation import Outcome
 from anyorder.bench.layer import compare, list_products, report
-from anyorder.bench.measure import Timing, resident_memory
+from anyorder.bench.measure import Timing, alternate, resident_memory
 from anyorder.bench.models import MODELS, HigherOrder, find_models
 from anyorder.bench.products import Product
 from anyorder.bench.scaling import Case, Limits, Row, Sample, read_rows, run_scaling, sample_case, summarise, write_rows
@@ -60,6 +61,14 @@ class TestMeasure:
     def test_the_first_call_does_not_count(self):
         waits = [0.5, 0.0, 0.0, 0.0, 0.0, 0.0]
         assert measure(lambda: time.sleep(waits.pop(0)), repeats=5).wall < 0.3
+
+    def test_calls_that_are_compared_take_turns(self):
+        calls = []
+        found = alternate([lambda: calls.append("a"), lambda: (calls.append("b"), time.sleep(0.06))], rounds=2, budget=0.1)
+        turns = [name for name, _ in groupby(calls[2:])]  # after one of each to warm up
+        assert turns == ["a", "b", "a", "b"]
+        assert [timing.repeats for timing in found] == [40, 2]
+        assert found[1].wall >= 0.06 > found[0].wall
 
     def test_peak_memory_sees_what_was_freed_again(self):
         def work():

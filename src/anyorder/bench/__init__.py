@@ -2,13 +2,14 @@
 
 from anyorder.bench.graphs import barabasi_albert
 from anyorder.bench.isolation import Outcome, isolated
-from anyorder.bench.measure import Timing, measure, peak_memory, planning
+from anyorder.bench.measure import Timing, alternate, measure, peak_memory, planning
 from anyorder.bench.products import Product, executed_products, time_products
 
 __all__ = [
     "Outcome",
     "Product",
     "Timing",
+    "alternate",
     "barabasi_albert",
     "executed_products",
     "isolated",

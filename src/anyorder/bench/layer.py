@@ -44,22 +44,18 @@ class Comparison:
 
 
 def compare(name: str, work: Callable[[], object], *, clock: Clock = "cpu", repeats: int | None = None) -> Comparison:
-    """Time some work, then the matrix products that it did."""
-    timing = measure(work, repeats=repeats)
+    """Time some work, before and after the matrix products that it does."""
+    before = measure(work, repeats=repeats)
     products = executed_products(work)
     plain = Counter({product: count for product, count in products.items() if not product.inside})
     inside = Counter({product: count for product, count in products.items() if product.inside})
     if not plain:
         raise ValueError(f"{name} does no matrix products to compare it with")
-    return Comparison(
-        name,
-        timing,
-        products,
-        clock,
-        time_products(plain, clock=clock),
-        time_products(plain, clock=clock, reuse=True),
-        time_products(inside, clock=clock),
-    )
+    alone, reused = (time_products(plain, clock=clock, reuse=reuse) for reuse in (False, True))
+    operators = time_products(inside, clock=clock)
+    after = measure(work, repeats=repeats)
+    timing = Timing((before.wall + after.wall) / 2, (before.cpu + after.cpu) / 2, before.repeats + after.repeats)
+    return Comparison(name, timing, products, clock, alone, reused, operators)
 
 
 def encoder_layer(

@@ -7,7 +7,7 @@ import resource
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +48,26 @@ def measure(work: Callable[[], object], *, repeats: int | None = None, budget: f
         repeats = min(50, max(least, math.ceil(budget / max(first, 1e-9))))
     wall, cpu = zip(*(_once(work) for _ in range(repeats)), strict=True)
     return Timing(statistics.median(wall), statistics.median(cpu), repeats)
+
+
+def alternate(works: Sequence[Callable[[], object]], *, rounds: int = 3, budget: float = 1.0) -> list[Timing]:
+    """Median times of calls that are compared: they take turns, so that a machine that slows down slows down all of them.
+
+    In each round a call is repeated to fill its part of ``budget`` seconds, at most 20 times.
+
+    >>> [timing.repeats >= 2 for timing in alternate([lambda: sum(range(100)), lambda: max(range(100))], rounds=2)]
+    [True, True]
+    """
+    repeats = [min(20, math.ceil(budget / rounds / max(_once(work)[0], 1e-9))) for work in works]
+    found: list[list[tuple[float, float]]] = [[] for _ in works]
+    for _ in range(rounds):
+        for work, number, times in zip(works, repeats, found, strict=True):
+            times += [_once(work) for _ in range(number)]
+    return [Timing(_median(times, 0), _median(times, 1), len(times)) for times in found]
+
+
+def _median(times: list[tuple[float, float]], clock: int) -> float:
+    return statistics.median(each[clock] for each in times)
 
 
 def _once(work: Callable[[], object]) -> tuple[float, float]:

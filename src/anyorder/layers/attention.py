@@ -14,7 +14,14 @@ from anyorder.layers.checks import check_input, check_orders, check_positive
 from anyorder.layers.dropout import Dropout
 from anyorder.layers.kernels import Elu, FeatureMap, Kernel, RandomFeatures, Softmax
 from anyorder.layers.linear_time import kernel_exact, kernel_relaxed
-from anyorder.layers.projection import Parts, PointwiseProjection, init_uniform, pointwise_into, project_together
+from anyorder.layers.projection import (
+    Parts,
+    PointwiseProjection,
+    add_product,
+    init_uniform,
+    pointwise_into,
+    project_together,
+)
 from anyorder.layers.softmax import prepare_softmax, softmax_attention
 from anyorder.layouts import Features, IndexSet, Plan
 
@@ -141,7 +148,7 @@ class EquivariantAttention(nn.Module):
                     for run in runs
                 ]
                 wide, weight = torch.cat(received, 1), self._output(pattern, runs)
-                total = wide @ weight if total is None else torch.addmm(total, wide, weight)
+                total = wide @ weight if total is None else add_product(total, wide, weight)
             if total is not None:
                 parts[pattern] = total
         rows = target.assemble(parts, like=x.rows[:0])

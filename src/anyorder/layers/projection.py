@@ -76,18 +76,32 @@ def project(
     by one tall matrix. The others read fewer entries (nodes, when edges are written): they are multiplied first, once
     per input entry, and the results are gathered.
     """
-    total: Tensor | None = None
     same = [n for n, cls in enumerate(classes) if cls.source.num_blocks == pattern.num_blocks]
+    fewer = [(n, cls) for n, cls in enumerate(classes) if n not in same and len(parts[cls.source])]
+    # the bias goes with the least rows, if each output entry reads one of them
+    host = next((n for n, cls in fewer if plan.pointwise(cls).missing is None), None)
+    total: Tensor | None = None
     if same:
         wide = beside([(parts[classes[n].source], plan.pointwise(classes[n])) for n in same])
         tall = weight.flatten(0, 1) if len(same) == len(classes) else weight[same].flatten(0, 1)
-        total = wide @ tall if bias is None else torch.addmm(bias, wide, tall)
-    fewer = [(n, cls) for n, cls in enumerate(classes) if n not in same and len(parts[cls.source])]
-    total = add_spread(total, [(parts[cls.source] @ weight[n], plan.pointwise(cls)) for n, cls in fewer])
+        total = _product(wide, tall, bias if host is None else None)
+    products = [_product(parts[cls.source], weight[n], bias if n == host else None) for n, cls in fewer]
+    total = add_spread(total, [(rows, plan.pointwise(cls)) for rows, (_, cls) in zip(products, fewer, strict=True)])
     count = len(plan.target.entries(pattern))
     if total is None:
         return weight.new_zeros(count, weight.shape[2]) if bias is None else bias.repeat(count, 1)
-    return total + bias if bias is not None and not same else total
+    return total + bias if bias is not None and not same and host is None else total
+
+
+def _product(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    return rows @ weight if bias is None else torch.addmm(bias, rows, weight)
+
+
+def add_product(total: Tensor, rows: Tensor, weight: Tensor) -> Tensor:
+    """``total + rows @ weight``, which may be written over ``total``: it must be the caller's own."""
+    if torch.is_grad_enabled() or torch.compiler.is_compiling():
+        return torch.addmm(total, rows, weight)
+    return total.addmm_(rows, weight)
 
 
 def project_together(plan: Plan, pattern: SetPartition, parts: Parts, maps: Sequence[PointwiseProjection]) -> list[Tensor]:

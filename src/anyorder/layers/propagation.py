@@ -75,7 +75,10 @@ class Propagation(nn.Module):
 
 
 class PropagationEncoder(nn.Module):
-    """Node features of a hypergraph to one row per node: a linear map before each propagation and one after the last.
+    """Node features of a hypergraph to one row per node.
+
+    As many linear maps as propagations, or two: the last one, to the output, is after the last propagation, the others are
+    before one, so that two layers have no more weights than a perceptron of two layers and the attention.
 
     >>> incidence = IncidenceSet.build(torch.tensor([0, 1, 1, 2]), torch.tensor([0, 0, 1, 1]), num_nodes=3, num_edges=2)
     >>> model = PropagationEncoder(channels_in=4, channels=8, channels_out=2, layers=2, heads=2)
@@ -99,18 +102,19 @@ class PropagationEncoder(nn.Module):
         check_positive(channels_in=channels_in, channels=channels, channels_out=channels_out, layers=layers, heads=heads)
         if channels % heads:
             raise ValueError(f"channels must be a multiple of the heads, got {channels} channels and {heads} heads")
-        widths = [channels_in, *[channels] * layers, channels_out]
+        widths = [channels_in, *[channels] * max(1, layers - 1), channels_out]
         self.weights = nn.ParameterList(nn.init.xavier_uniform_(torch.empty(a, b)) for a, b in pairwise(widths))
-        self.biases = nn.ParameterList(torch.zeros(width) for width in widths[1:])
+        self.biases = nn.ParameterList(torch.zeros(width) for width in [*[channels] * (layers - 1), channels_out])
         self.layers = nn.ModuleList(
             Propagation(channels=channels, heads=heads, kernel=kernel or Elu(), keep=keep) for _ in range(layers)
         )
         self.dropout = Dropout(dropout)
 
     def forward(self, features: Tensor, incidence: IncidenceSet, alike: Neighbours | None = None) -> Tensor:
-        rows = features
-        for number, layer in enumerate(self.layers):
-            if number:
-                rows = rows.relu()
-            rows = layer(self.dropout(rows) @ self.weights[number], incidence, alike) + self.biases[number]
-        return rows @ self.weights[-1] + self.biases[-1]
+        *between, last = self.layers
+        first, *others, head = self.weights
+        rows = self.dropout(features) @ first
+        for layer, weight, bias in zip(between, [*others, None], self.biases, strict=False):
+            rows = self.dropout((layer(rows, incidence, alike) + bias).relu())
+            rows = rows if weight is None else rows @ weight
+        return last(rows, incidence, alike) @ head + self.biases[-1]
