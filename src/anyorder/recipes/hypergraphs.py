@@ -22,7 +22,7 @@ class Setting:
     quick_epochs: int = 200
     quick_channels: int | None = None
     keep: float = 0.8
-    """The share of its own row that a node keeps at the start in ours (light): much, where many labels teach its features."""
+    """The share of its own row that a node keeps at the start in ours (light): much where many labels teach its features."""
 
 
 # 138 or 140 training nodes: narrow, with the weight decay that is customary for these three
