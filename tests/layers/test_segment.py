@@ -23,6 +23,16 @@ def test_equals_the_reference(backend, normalize, kind, dtype, tolerance, hub, m
     assert_equals_reference(backend, normalize, problem(kind, dtype, hub=hub), tolerance)
 
 
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("kind", ["none", "relu", "elu"])
+def test_single_queries_go_through_many_keys_in_turns(normalize, kind):
+    torch.manual_seed(0)
+    group = torch.repeat_interleave(torch.arange(4), torch.tensor([0, 16, 17, 100]))[torch.randperm(133)]
+    keys, queries = Segments.build(group, 4), Queries(torch.arange(4), torch.arange(5)[None])
+    tensors, _, _, features = problem(kind, torch.float64, keys=133, queries=4, groups=4, classes=1, width=8)
+    assert_equals_reference("numba", normalize, (tensors, keys, queries, features), 1e-10)
+
+
 @pytest.mark.parametrize("backend", ["reference", *BACKENDS])
 def test_gradcheck_and_opcheck(backend):
     tensors, keys, queries, features = problem("relu", torch.float64, keys=12, queries=9, groups=4, heads=2, width=3)

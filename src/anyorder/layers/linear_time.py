@@ -42,13 +42,12 @@ def kernel_exact(
     query, key, value, features = query.double(), key.double(), value.double(), features.double()
     query, key, features = stabilise(plan, classes[0], query, key, features, normalize)
     parts = []
-    for n, cls in enumerate(classes):
-        one = slice(n, n + 1)
+    for cls, q, k, v in zip(classes, *(x.split(1, 1) for x in (query, key, value)), strict=True):
+        q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
         sums = norms = query.new_zeros(())
         for sign, term in expansion(cls):
-            reads, asks = plan.keys(term), plan.asked((term,))
-            more = segment_attention(query[:, one], key[:, one], value[:, one], reads, asks, features, normalize=False)
-            sums, norms = sums + sign * more[0], norms + sign * more[1]
+            more = segment_attention(q, k, v, plan.keys(term), plan.asked((term,)), features, normalize=False)
+            sums, norms = torch.add(sums, more[0], alpha=sign), torch.add(norms, more[1], alpha=sign)
         empty = plan.members(cls, "exact") == 0
         result = _divide(sums, norms) if normalize else sums
         parts.append(result.masked_fill(empty.view(-1, 1, 1, 1), 0))

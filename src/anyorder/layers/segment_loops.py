@@ -147,10 +147,8 @@ def _answer(phi, state, s, local, M, V):  # type: ignore[no-untyped-def]
 
 @_inline
 def _pairs(phi, others, count, v, vs, order, first, at, local, M, V):  # type: ignore[no-untyped-def]
-    """What a few keys answer, without a state: the sum of phi(q).phi(k) v into ``local``; returns that of phi(q).phi(k)."""
+    """What a few keys answer, without a state: adds phi(q).phi(k) v to ``local``; returns the sum of phi(q).phi(k)."""
     norm = phi[0] * 0
-    for c in range(V):
-        local[c] = 0
     for n in range(count):
         value = numba.carray(_pointer(v, order[first + n] * vs + at), (V,))
         weight = _dot(phi, numba.carray(_pointer(others, n * M), (M,)), M)
@@ -162,9 +160,7 @@ def _pairs(phi, others, count, v, vs, order, first, at, local, M, V):  # type: i
 
 @_inline
 def _ask_pairs(phi, dphi, others, dothers, count, v, vs, order, first, at, local, dnorm, dvalues, M, V):  # type: ignore[no-untyped-def]
-    """Gradients of phi(q), and added up those of phi(k) and v, from that of the answer of a few keys."""
-    for m in range(M):
-        dphi[m] = 0
+    """Gradients of phi(q), phi(k) and v, added up, from that of the answer of a few keys."""
     for n in range(count):
         value = numba.carray(_pointer(v, order[first + n] * vs + at), (V,))
         other, dother = numba.carray(_pointer(others, n * M), (M,)), numba.carray(_pointer(dothers, n * M), (M,))
@@ -243,8 +239,8 @@ def _give(phi, dphi, v, at, dstate, turned, t, local, dv, to, M, V):  # type: ig
 
 @_inline
 def _few(keys, queries, M, V):  # type: ignore[no-untyped-def]
-    """Whether all pairs of some keys and queries take much less than a state."""
-    return keys <= FEW_KEYS and 2 * keys * queries * (M + V) <= (keys + queries) * M * V
+    """Whether all pairs of some keys and queries take much less than a state; a single query takes many keys in turns."""
+    return (keys <= FEW_KEYS or queries == 1) and 2 * keys * queries * (M + V) <= (keys + queries) * M * V
 
 
 @dataclass(frozen=True)
@@ -307,13 +303,19 @@ def loops(width: int, width_value: int, features: int, kind: str) -> Loops:
                     continue
                 for h in range(H):
                     if _few(k1 - k0, q1 - q0, M, V):
-                        _features_of_few(k, ks, (c * H + h) * D, korder, k0, k1, wt, eps, others, D, M, KIND)
-                        for t in range(q0, q1):
-                            place = (qorder[t] * C + c) * H + h
-                            _features(q, qorder[t] * qs + (c * H + h) * D, wt, eps, phi, D, M, KIND)
-                            norm = _pairs(phi, others, k1 - k0, v, vs, korder, k0, (c * H + h) * V, local, M, V)
-                            norms[place] = norm
-                            _write(local, sums, place * V, norm, normalize, tiny, V)
+                        for a in range(k0, k1, FEW_KEYS):
+                            b = min(a + FEW_KEYS, k1)
+                            _features_of_few(k, ks, (c * H + h) * D, korder, a, b, wt, eps, others, D, M, KIND)
+                            for t in range(q0, q1):
+                                place = (qorder[t] * C + c) * H + h
+                                if a == k0:
+                                    _features(q, qorder[t] * qs + (c * H + h) * D, wt, eps, phi, D, M, KIND)
+                                    norms[place] = 0
+                                    for n in range(V):
+                                        local[n] = 0
+                                norms[place] += _pairs(phi, others, b - a, v, vs, korder, a, (c * H + h) * V, local, M, V)
+                                if b == k1:
+                                    _write(local, sums, place * V, norms[place], normalize, tiny, V)
                         continue
                     for n in range(S):
                         state[n] = 0
@@ -357,30 +359,38 @@ def loops(width: int, width_value: int, features: int, kind: str) -> Loops:
                     continue
                 for h in range(H):
                     if _few(k1 - k0, q1 - q0, M, V):
-                        _features_of_few(k, ks, (c * H + h) * D, korder, k0, k1, wt, eps, others, D, M, KIND)
-                        for n in range((k1 - k0) * M):
-                            dothers[n] = 0
-                        for n in range((k1 - k0) * V):
-                            dvalues[n] = 0
-                        for t in range(q0, q1):
-                            place = (qorder[t] * C + c) * H + h
-                            at = qorder[t] * qs + (c * H + h) * D
-                            _features(q, at, wt, eps, phi, D, M, KIND)
-                            dnorm = _incoming(sums, norms, dsums, dnorms, place * V, place, normalize, tiny, local, V)
-                            _ask_pairs(
-                                phi, dphi, others, dothers, k1 - k0, v, vs, korder, k0, (c * H + h) * V, local, dnorm,
-                                dvalues, M, V,
-                            )  # fmt: skip
-                            _features_backward(q, at, w, eps, phi, dphi, room, dq, place * D, D, M, KIND)
-                        for n in range(k1 - k0):
-                            i = korder[k0 + n]
-                            place = (i * C + c) * H + h
-                            other = numba.carray(_pointer(others, n * M), (M,))
-                            dother = numba.carray(_pointer(dothers, n * M), (M,))
-                            at = i * ks + (c * H + h) * D
-                            _features_backward(k, at, w, eps, other, dother, room, dk, place * D, D, M, KIND)
-                            for m in range(V):
-                                dv[place * V + m] = dvalues[n * V + m]
+                        for a in range(k0, k1, FEW_KEYS):
+                            b = min(a + FEW_KEYS, k1)
+                            _features_of_few(k, ks, (c * H + h) * D, korder, a, b, wt, eps, others, D, M, KIND)
+                            for n in range((b - a) * M):
+                                dothers[n] = 0
+                            for n in range((b - a) * V):
+                                dvalues[n] = 0
+                            for t in range(q0, q1):
+                                place = (qorder[t] * C + c) * H + h
+                                at = qorder[t] * qs + (c * H + h) * D
+                                if a == k0:
+                                    _features(q, at, wt, eps, phi, D, M, KIND)
+                                    dnorm = _incoming(
+                                        sums, norms, dsums, dnorms, place * V, place, normalize, tiny, local, V
+                                    )  # fmt: skip
+                                    for n in range(M):
+                                        dphi[n] = 0
+                                _ask_pairs(
+                                    phi, dphi, others, dothers, b - a, v, vs, korder, a, (c * H + h) * V, local, dnorm,
+                                    dvalues, M, V,
+                                )  # fmt: skip
+                                if b == k1:
+                                    _features_backward(q, at, w, eps, phi, dphi, room, dq, place * D, D, M, KIND)
+                            for n in range(b - a):
+                                i = korder[a + n]
+                                place = (i * C + c) * H + h
+                                other = numba.carray(_pointer(others, n * M), (M,))
+                                dother = numba.carray(_pointer(dothers, n * M), (M,))
+                                at = i * ks + (c * H + h) * D
+                                _features_backward(k, at, w, eps, other, dother, room, dk, place * D, D, M, KIND)
+                                for m in range(V):
+                                    dv[place * V + m] = dvalues[n * V + m]
                         continue
                     for n in range(S):
                         state[n] = 0
