@@ -24,7 +24,7 @@ def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
     parser.add_argument("--features", type=Path, metavar="FILE", help="CSV of node features (default: degree, edge sizes)")
     parser.add_argument("--labels", type=Path, metavar="FILE", help="CSV of node labels, for --edges")
     parser.add_argument("--label", default="label", metavar="NAME", help="node attribute with the class, for --hif")
-    parser.add_argument("--model", metavar="NAME", help="a row of `anyorder list hypergraphs`, such as 'GCN (clique)'")
+    parser.add_argument("--model", metavar="NAME", help="a row of `anyorder list hypergraphs` (default: Ours (light))")
     parser.add_argument("--epochs", type=int, default=300, metavar="N", help="at most (default: 300)")
     parser.add_argument("--seed", type=int, default=0, help="of the split and of the training (default: 0)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change any setting of the run")

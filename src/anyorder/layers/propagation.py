@@ -95,7 +95,7 @@ class PropagationEncoder(nn.Module):
         layers: int,
         heads: int,
         dropout: float = 0.0,
-        keep: float = 0.2,
+        keep: float = 0.8,
         kernel: Elu | RandomFeatures | None = None,
     ) -> None:
         super().__init__()

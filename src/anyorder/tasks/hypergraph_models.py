@@ -142,7 +142,7 @@ class HypergraphPropagation(HypergraphModel):
     heads: int = 4
     dropout: float = 0.5
     kernel: Elu | RandomFeatures = field(default_factory=Elu)
-    keep: float = 0.2
+    keep: float = 0.8
     """The share of its own row that a node keeps in a layer, at the start of the training."""
     neighbours: int = 20
     """How many nodes with the most similar features a node attends to, in a hyperedge with it or not."""
@@ -209,5 +209,5 @@ MODELS: dict[str, HypergraphModel] = {
     "Ours": HypergraphTransformer(),
     "Ours (light)": HypergraphPropagation(),
 }
-DEFAULT = "HypergraphConv"
+DEFAULT = "Ours (light)"
 """The model of a user who names none."""
