@@ -7,18 +7,7 @@ import torch
 
 from anyorder.layers.hypergraph import HypergraphEncoder, IncidenceAttention
 from anyorder.layers.kernels import Elu, RandomFeatures
-from anyorder.layouts.incidence import IncidenceSet
-
-NODE = torch.tensor([0, 1, 2, 2, 3, 0, 4, 5, 1])
-EDGE = torch.tensor([0, 0, 0, 1, 1, 2, 2, 2, 2])
-
-
-def incidence(node=NODE, edge=EDGE):
-    return IncidenceSet.build(node, edge, num_nodes=7, num_edges=4)  # node 6 and edge 3 are alone
-
-
-def positive(x):
-    return torch.where(x > 0, x + 1, x.exp())
+from incidences import EDGE, NODE, incidence, positive
 
 
 def test_matches_the_definition():

@@ -64,3 +64,9 @@ def test_what_makes_no_sense_is_refused():
         Neighbours.build(torch.randn(3), 2)
     with pytest.raises(ValueError, match="count must be at least 1, got 0"):
         Neighbours.build(torch.randn(3, 2), 0)
+
+
+def test_too_many_rows_are_refused_before_they_take_hours(monkeypatch):
+    monkeypatch.setattr(neighbours, "MOST_ROWS", 3)
+    with pytest.raises(ValueError, match="at most 3 rows, got 4; a model does without them with neighbours=0"):
+        Neighbours.build(torch.randn(4, 2), 2)

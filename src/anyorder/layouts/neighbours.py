@@ -11,6 +11,7 @@ from torch.nn import functional
 from anyorder.layouts.transfer import Transferable
 
 BLOCK_PAIRS = 1 << 25  # pairs of rows that are compared at once
+MOST_ROWS = 200_000  # all pairs of so many take minutes
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +38,11 @@ class Neighbours(Transferable):
         if count < 1:
             raise ValueError(f"count must be at least 1, got {count}")
         number = len(features)
+        if number > MOST_ROWS:
+            raise ValueError(
+                f"finding neighbours compares all pairs of rows: expected at most {MOST_ROWS:,} rows, got {number:,}; "
+                "a model does without them with neighbours=0"
+            )
         count = min(count, max(number - 1, 0))
         seen = (features != 0).sum(0).to(features.dtype)
         sparse = 2 * seen.sum() < features.numel()
