@@ -47,7 +47,7 @@ def test_gradcheck_and_opcheck(with_base):
     tables = [torch.randn(n, 3, dtype=torch.float64, requires_grad=True) for n in (2, 4)]
     rows = [torch.tensor([0, 1, -1, 1, 0]), torch.tensor([3, 3, 3, -1, 0])]
     torch.library.opcheck(torch.ops.anyorder.gather_add, (base, tables, rows))
-    torch.library.opcheck(torch.ops.anyorder.scatter_sum, (torch.randn(5, 3), rows[0], 2))
+    torch.library.opcheck(torch.ops.anyorder.scatter_sums, (torch.randn(5, 3), rows, [2, 4]))
 
     def added(*parts):
         given_base, given_tables = (parts[0], parts[1:]) if with_base else (None, parts)

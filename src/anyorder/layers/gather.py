@@ -92,19 +92,20 @@ def _(base, tables, rows):  # type: ignore[no-untyped-def]
     return tables[0].new_empty(rows[0].shape[0], tables[0].shape[1])
 
 
-@torch.library.custom_op("anyorder::scatter_sum", mutates_args=())
-def _scatter(grad: Tensor, rows: Tensor, count: int) -> Tensor:
-    """Sums of the rows of ``grad`` that name the same row."""
+@torch.library.custom_op("anyorder::scatter_sums", mutates_args=())
+def _scatter(grad: Tensor, rows: Sequence[Tensor], counts: Sequence[int]) -> list[Tensor]:
+    """For each table of so many rows, the sums of the rows of ``grad`` that name the same row of it."""
     from anyorder.layers import gather_cpu
 
-    out = grad.new_zeros(count, grad.shape[1])
-    gather_cpu.scatter(grad.contiguous().detach().numpy(), rows.numpy(), out.numpy())
+    out = [grad.new_zeros(count, grad.shape[1]) for count in counts]
+    sums = [(read.numpy(), table.numpy()) for read, table in zip(rows, out, strict=True)]
+    gather_cpu.scatter(grad.contiguous().detach().numpy(), sums)
     return out
 
 
 @_scatter.register_fake
-def _(grad, rows, count):  # type: ignore[no-untyped-def]
-    return grad.new_empty(count, grad.shape[1])
+def _(grad, rows, counts):  # type: ignore[no-untyped-def]
+    return [grad.new_empty(count, grad.shape[1]) for count in counts]
 
 
 def _setup(ctx, inputs, output):  # type: ignore[no-untyped-def]
@@ -115,7 +116,7 @@ def _setup(ctx, inputs, output):  # type: ignore[no-untyped-def]
 
 def _gradient(ctx, grad):  # type: ignore[no-untyped-def]
     rows = ctx.saved_tensors
-    tables = [torch.ops.anyorder.scatter_sum(grad, read, n) for read, n in zip(rows, ctx.counts, strict=True)]
+    tables = torch.ops.anyorder.scatter_sums(grad, list(rows), ctx.counts)
     return grad if ctx.has_base else None, tables, [None] * len(rows)
 
 

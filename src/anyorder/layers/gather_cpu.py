@@ -83,6 +83,22 @@ def _scatter(grad, rows, out, first, last):  # type: ignore[no-untyped-def]
                 to[c] += of[c]
 
 
+@_compiled
+def _scatter_two(grad, rows, out, reads, other, first, last):  # type: ignore[no-untyped-def]
+    for n in range(len(rows)):
+        i, j = rows[n], reads[n]
+        of = grad[n, first:last]
+        if i >= 0 and j >= 0:
+            to, too = out[i, first:last], other[j, first:last]
+            for c in range(last - first):
+                to[c] += of[c]
+                too[c] += of[c]
+        elif i >= 0 or j >= 0:
+            to = out[i, first:last] if i >= 0 else other[j, first:last]
+            for c in range(last - first):
+                to[c] += of[c]
+
+
 Read = tuple[Array, Array]
 """A table and the row of it that each output row reads, -1 for none."""
 
@@ -109,6 +125,9 @@ def gather_part(table: Array, rows: Array, out: Array, read: int, write: int, wi
     each(cuts(len(rows)), lambda a, b: _gather_part(table, rows, out, read, write, width, a, b))
 
 
-def scatter(grad: Array, rows: Array, out: Array) -> None:
-    """out[rows[n]] += grad[n], each thread for some of the channels."""
-    each(cuts(out.shape[1]), lambda a, b: _scatter(grad, rows, out, a, b))
+def scatter(grad: Array, sums: list[tuple[Array, Array]]) -> None:
+    """out[rows[n]] += grad[n] for each (rows, out), two in a pass, each thread for some of the channels."""
+    for n in range(0, len(sums), 2):
+        arrays = [array for pair in sums[n : n + 2] for array in pair]
+        loop = _scatter_two if len(arrays) > 2 else _scatter
+        each(cuts(grad.shape[1]), lambda a, b, loop=loop, arrays=arrays: loop(grad, *arrays, a, b))  # type: ignore[misc]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import groupby
 
 import torch
 from torch import Tensor, nn
@@ -81,16 +82,27 @@ def project(
     # the bias goes with the least rows, if each output entry reads one of them
     host = next((n for n, cls in fewer if plan.pointwise(cls).missing is None), None)
     total: Tensor | None = None
+    tall, each = _apart(weight, same)
     if same:
         wide = beside([(parts[classes[n].source], plan.pointwise(classes[n])) for n in same])
-        tall = weight.flatten(0, 1) if len(same) == len(classes) else weight[same].flatten(0, 1)
-        total = _product(wide, tall, bias if host is None else None)
-    products = [_product(parts[cls.source], weight[n], bias if n == host else None) for n, cls in fewer]
+        total = _product(wide, tall[0] if len(tall) == 1 else torch.cat(tall), bias if host is None else None)
+    products = [_product(parts[cls.source], each[n], bias if n == host else None) for n, cls in fewer]
     total = add_spread(total, [(rows, plan.pointwise(cls)) for rows, (_, cls) in zip(products, fewer, strict=True)])
     count = len(plan.target.entries(pattern))
     if total is None:
         return weight.new_zeros(count, weight.shape[2]) if bias is None else bias.repeat(count, 1)
     return total + bias if bias is not None and not same and host is None else total
+
+
+def _apart(weight: Tensor, same: Sequence[int]) -> tuple[list[Tensor], dict[int, Tensor]]:
+    """The matrices of some classes, neighbours as one tall matrix, and each of the others by its number.
+
+    All are cut at once, so that their gradients are put together once; each index would have a gradient of the whole size.
+    """
+    runs = [list(run) for _, run in groupby(range(len(weight)), lambda n: None if n in same else n)]
+    pieces = list(zip(runs, weight.split([len(run) for run in runs]), strict=True))
+    tall = [piece.flatten(0, 1) for run, piece in pieces if run[0] in same]
+    return tall, {run[0]: piece[0] for run, piece in pieces if run[0] not in same}
 
 
 def _product(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

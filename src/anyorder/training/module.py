@@ -40,7 +40,10 @@ class TaskModule(pl.LightningModule):
     def configure_optimizers(self) -> Any:
         options = self.run.optimiser
         kinds = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "rmsprop": torch.optim.RMSprop}
-        optimiser = kinds[options.name](self.model.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay)
+        rates: dict[str, Any] = {"lr": options.learning_rate, "weight_decay": options.weight_decay}
+        if options.name != "rmsprop" and self.device.type == "cpu":
+            rates["fused"] = True  # all parameters in one pass; with float16 on a GPU it does not go with clipping
+        optimiser = kinds[options.name](self.model.parameters(), **rates)
         schedule = self.run.schedule
         scheduler = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: schedule.factor(step, self.steps_per_epoch))
         return {"optimizer": optimiser, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
