@@ -17,6 +17,7 @@ from anyorder import (
     collate,
     redraw_features,
 )
+from anyorder.layers import segment
 from anyorder.testing import assert_equivariant, random_features, random_index_set
 
 KERNELS = {
@@ -296,3 +297,14 @@ def test_recomputing_changes_no_gradient(coupling):
     *again, held_now = results[1]
     assert all(torch.equal(a, b) for a, b in zip(plain, again, strict=True))
     assert held_now < kept / 5
+
+
+def test_recomputing_does_not_attend_again(monkeypatch):
+    index = SparseIndexSet(torch.tensor([[0, 0], [0, 1], [1, 0], [1, 1]]), num_nodes=2)
+    sizes = {"order_in": 2, "order_out": 2, "channels": 4, "heads": 1, "head_channels": 4}
+    calls, choose = [], segment._choose  # asked once in a forward and once in a backward pass
+    monkeypatch.setattr(segment, "_choose", lambda *given: calls.append(recompute) or choose(*given))
+    for recompute in (False, True):
+        layer = EncoderLayer(**sizes, kernel=RandomFeatures(), recompute=recompute)
+        layer(Features(index, torch.randn(4, 4))).values.sum().backward()
+    assert calls.count(True) == calls.count(False) > 0

@@ -257,10 +257,10 @@ class TestRecipes:
             if "node2vec" not in recipe.row:
                 assert run.schedule.epochs == 300
 
-    def test_quick_is_said_to_be_reduced_except_for_gps(self):
+    def test_quick_is_said_to_be_reduced(self):
         for recipe in recipes.RECIPES:
             run = recipe.make("quick")
-            assert bool(run.reduced) == (not recipe.dataset.startswith("GPS") and "node2vec" not in recipe.row)
+            assert bool(run.reduced) == ("node2vec" not in recipe.row)
             assert isinstance(run.task, PublishedHyperedges)
             assert (run.task.selection_by == "published") == ("published" in recipe.dataset)
 

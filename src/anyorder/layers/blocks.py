@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
 
 from anyorder.algebra import Selection
 from anyorder.layers.attention import Coupling, EquivariantAttention
@@ -29,8 +31,8 @@ class EncoderLayer(nn.Module):
         channels_hidden: width inside the MLP; ``channels`` unless told.
         norm: LayerNorm before attention and MLP.
         residual: add the input where it has the output's index set.
-        recompute: keep nothing but the input for the backward pass and work out the rest again there, which takes about
-            half as long again. Left to itself, a layer with linear-time attention does so where it would keep 256 MB.
+        recompute: keep nothing but the input and what attention answers for the backward pass and work out the rest again
+            there. Left to itself, a layer with linear-time attention does so where it would keep 256 MB.
     """
 
     def __init__(
@@ -89,7 +91,7 @@ class EncoderLayer(nn.Module):
     def forward(self, x: Features, target: IndexSet | None = None) -> Features:
         check_input(self, x, self.order_in, self.channels_in, self.widen.weight)
         if self._shall_recompute(x, x.index.target(self.order_out, target)):
-            return checkpoint(self._forward, x, target, use_reentrant=False)
+            return checkpoint(self._forward, x, target, use_reentrant=False, context_fn=_keep_answers)
         return self._forward(x, target)
 
     def _shall_recompute(self, x: Features, target: IndexSet) -> bool:
@@ -109,3 +111,8 @@ class EncoderLayer(nn.Module):
     def _between(self, hidden: Tensor) -> Tensor:
         dropped: Tensor = self.dropout(self.activation(hidden))
         return dropped
+
+
+def _keep_answers() -> Any:
+    """What attention answers is kept: little beside queries, keys and values, and the most work to find again."""
+    return create_selective_checkpoint_contexts([torch.ops.anyorder.segment_attention.default])
