@@ -30,6 +30,7 @@ VARIANTS = {
     "plain": ("mlp-pi-s", ()),
     "dropout and redrawn features": ("ours-s-phi", RANDOM),
     "accumulated, clipped, decaying": ("mlp-pi-s", ("accumulate=2", "optimiser.clip=0.1", "schedule.decay=linear")),
+    "averaged": ("ours-s-phi", (*RANDOM, "optimiser.average=0.5", "accumulate=2")),
     "limited steps": ("mlp-pi-s", ("schedule.max_steps=5", "schedule.warmup_steps=2")),
     "rare evaluation": ("mlp-pi-s", ("schedule.evaluate_every=2", "optimiser.name=adamw", "optimiser.weight_decay=0.1")),
 }

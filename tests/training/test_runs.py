@@ -11,14 +11,14 @@ from anyorder.cli import main
 from anyorder.recipes import find
 from anyorder.training.checkpoints import load_model
 from anyorder.training.config import from_data, override, to_data
-from anyorder.training.fit import execute, resume
+from anyorder.training.fit import carry_out, execute, resume
 from anyorder.training.jobs import Job
-from anyorder.training.machine import Machine
+from anyorder.training.run import Optimiser
 from anyorder.training.sampling import GlobalBatches
 from anyorder.training.states import read_state
+from small_runs import QUIET, downhill, weights
 
 TINY = ("task.train_chains=4", "task.train_length=5", "task.test_chains=2", "task.test_length=6", "schedule.epochs=2")
-QUIET = Machine(progress=False, accelerator="cpu")
 
 
 def job(seed=0, *more):
@@ -114,3 +114,10 @@ def test_command_line(tmp_path, capsys):
     assert "chains/ours-s-phi" in capsys.readouterr().out
     assert main(["classes", "2", "2"]) == 0
     assert "15 classes: 5 pointwise, 6 local, 4 global" in capsys.readouterr().out
+
+
+def test_averaged_weights_are_evaluated_selected_and_kept(tmp_path):
+    record = carry_out(downhill(optimiser=Optimiser(learning_rate=1.0, average=0.5), epochs=4), tmp_path, QUIET)
+    assert [entry["weight"] for entry in record.history] == pytest.approx([4.0, 3.5, 2.75, 1.875])  # of 4, 3, 2 and 1
+    kept = record.metrics[""]["weight"], float(weights(tmp_path)["weight"])
+    assert kept == pytest.approx((1.875, 1.875))

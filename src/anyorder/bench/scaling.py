@@ -11,11 +11,13 @@ from pathlib import Path
 
 import torch
 
+from anyorder.allocation import keep_freed_memory
 from anyorder.bench.graphs import barabasi_albert
 from anyorder.bench.isolation import Outcome, isolated
 from anyorder.bench.measure import Timing, measure, peak_memory, planning, resident_memory
 from anyorder.bench.models import MODELS
 from anyorder.extras import require
+from anyorder.layouts import SparseIndexSet
 
 SIZES = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 NOT_TRIED = "not tried"
@@ -77,27 +79,38 @@ class Limits:
 
 
 def sample_case(case: Case) -> Iterator[Sample]:
-    """Measure a case in this process, graph by graph."""
+    """Measure a case in this process, graph by graph: memory as the system gives it, then time in memory that is kept."""
     contender = MODELS[case.model]
     torch.manual_seed(0)
     contender.on(barabasi_albert(100)).step()  # compile, and load libraries, before the clocks and the memory are looked at
-    for seed in range(case.seeds):
-        torch.manual_seed(seed)
-        graph = barabasi_albert(case.edges, seed=seed)
-        base = resident_memory()
+    held = [_held(case, seed) for seed in range(case.seeds)]
+    keep_freed_memory()  # as the command does whenever it trains
+    for seed, memory in enumerate(held):
+        graph = _graph(case, seed)
         work = contender.on(graph)
-        with peak_memory(base) as forward_peak:
-            with planning() as spent:
-                work.forward()
-            forward = measure(work.forward)
-        sample = Sample(
-            graph.num_nodes, graph.num_entries, spent.wall, spent.cpu, forward, forward_peak.bytes
-        )
-        if case.step:
-            with peak_memory(base) as step_peak:
-                step = measure(work.step)
-            sample = replace(sample, step=step, step_memory=step_peak.bytes)
-        yield sample
+        with planning() as spent:
+            work.forward()
+        forward, step = measure(work.forward), measure(work.step) if case.step else None
+        yield Sample(graph.num_nodes, graph.num_entries, spent.wall, spent.cpu, forward, memory[0], step, memory[1])
+
+
+def _graph(case: Case, seed: int) -> SparseIndexSet:
+    torch.manual_seed(seed)
+    return barabasi_albert(case.edges, seed=seed)
+
+
+def _held(case: Case, seed: int) -> tuple[int, int | None]:
+    """Bytes that a forward pass and a training step on a graph take."""
+    graph = _graph(case, seed)
+    base = resident_memory()
+    work = MODELS[case.model].on(graph)
+    with peak_memory(base) as forward:
+        work.forward()
+    if not case.step:
+        return forward.bytes, None
+    with peak_memory(base) as step:
+        work.step()
+    return forward.bytes, step.bytes
 
 
 def run_case(case: Case, limits: Limits) -> Row:

@@ -104,13 +104,20 @@ class EncoderLayer(nn.Module):
     def _forward(self, x: Features, target: IndexSet | None) -> Features:
         h = self.attention(x.with_rows(self.norm_attention(x.rows)), target)
         if self.residual and h.index is x.index:
-            h = h.with_rows(x.rows + h.rows)
+            h = h.with_rows(_plus(h.rows, x.rows))
         update = lightweight_mlp(self.widen, self.narrow, self._between, h.with_rows(self.norm_mlp(h.rows)))
-        return h.with_rows(h.rows + self.dropout(update))
+        return h.with_rows(_plus(self.dropout(update), h.rows))
 
     def _between(self, hidden: Tensor) -> Tensor:
         dropped: Tensor = self.dropout(self.activation(hidden))
         return dropped
+
+
+def _plus(own: Tensor, other: Tensor) -> Tensor:
+    """``own + other``, which may be written over ``own``: it must be the caller's own."""
+    if torch.is_grad_enabled() or torch.compiler.is_compiling() or own.dtype != other.dtype:
+        return own + other
+    return own.add_(other)
 
 
 def _keep_answers() -> Any:

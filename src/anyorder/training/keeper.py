@@ -89,7 +89,7 @@ class Keeper(Callback):
         if value == value and (self.best is None or (value > self.best if selection.mode == "max" else value < self.best)):
             self.best, self.best_epoch, self.waited = value, trainer.current_epoch, 0
             if trainer.is_global_zero:
-                save_weights(self._best_path, module.model)
+                save_weights(self._best_path, module.shown)
             return
         self.waited += 1
         if patience is not None and self.waited >= patience:
@@ -113,10 +113,12 @@ class Keeper(Callback):
                     path.unlink()
 
     def use_best(self, trainer: pl.Trainer, module: TaskModule) -> None:
-        """Put the weights of the best evaluation into the model."""
+        """Put the weights of the best evaluation into the model, or the last ones if nothing is selected."""
         if self.best_epoch is not None:
             trainer.strategy.barrier()
             load_weights(self._best_path, module.model)
+        elif module.shown is not module.model:
+            module.model.load_state_dict(module.shown.state_dict())
 
     def on_exception(self, trainer: pl.Trainer, module: pl.LightningModule, exception: BaseException) -> None:
         if isinstance(exception, KeyboardInterrupt) and trainer.is_global_zero:

@@ -8,6 +8,7 @@ from typing import Any
 import lightning.pytorch as pl
 import torch
 from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from anyorder.layers import redraw_features
 from anyorder.training.config import to_data
@@ -36,6 +37,8 @@ class TaskModule(pl.LightningModule):
         self._collected: dict[str, list[dict[str, Tensor]]] = {}
         self._losses = (0.0, 0)  # sum over items and number of items since the last epoch's end
         self._items = 0  # since the last optimiser step
+        self._average: list[AveragedModel] = []  # in a list: its weights are not trained
+        self._restored: dict[str, Any] | None = None
 
     def configure_optimizers(self) -> Any:
         options = self.run.optimiser
@@ -47,6 +50,23 @@ class TaskModule(pl.LightningModule):
         schedule = self.run.schedule
         scheduler = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: schedule.factor(step, self.steps_per_epoch))
         return {"optimizer": optimiser, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
+
+    def on_fit_start(self) -> None:
+        if self.run.optimiser.average:
+            average = AveragedModel(self.model, multi_avg_fn=get_ema_multi_avg_fn(self.run.optimiser.average))
+            if self._restored is not None:
+                average.load_state_dict(self._restored)
+            self._average = [average.eval()]
+
+    def optimizer_step(self, *given: Any, **options: Any) -> None:
+        super().optimizer_step(*given, **options)
+        for average in self._average:
+            average.update_parameters(self.model)
+
+    @property
+    def shown(self) -> nn.Module:
+        """What is evaluated while it trains, and kept: the averaged weights, if there are any."""
+        return self._average[0].module if self._average else self.model
 
     @property
     def shares(self) -> int:
@@ -98,17 +118,17 @@ class TaskModule(pl.LightningModule):
         """The same random numbers in every evaluation, the same buffers (running means) in every process."""
         torch.manual_seed(self.run.seed)
         if self.trainer.world_size > 1:
-            for buffer in self.model.buffers():
+            for buffer in (*self.model.buffers(), *(self.shown.buffers() if self._average else ())):
                 torch.distributed.broadcast(buffer, 0)
 
     def validation_step(self, batch: Any, batch_idx: int) -> None:
-        self._collect("valid", batch)
+        self._collect("valid", batch, self.shown)
 
     def test_step(self, batch: Any, batch_idx: int) -> None:
-        self._collect("test", batch)
+        self._collect("test", batch, self.model)
 
-    def _collect(self, split: str, batch: Any) -> None:
-        rows = self.run.task.evaluate(self.model, batch)
+    def _collect(self, split: str, batch: Any, model: nn.Module) -> None:
+        rows = self.run.task.evaluate(model, batch)
         self._collected.setdefault(split, []).append({name: _plain(value) for name, value in rows.items()})
 
     def on_validation_epoch_end(self) -> None:
@@ -147,12 +167,14 @@ class TaskModule(pl.LightningModule):
             "place": list(self.place),
             "history": self.history,
             "losses": list(self._losses),
+            "average": [average.state_dict() for average in self._average],
         }
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         saved = checkpoint[MARK]
         self.history = list(saved["history"])
         self._losses = (saved["losses"][0], saved["losses"][1])
+        self._restored = next(iter(saved.get("average", [])), None)
 
 
 def _plain(value: Tensor) -> Tensor:

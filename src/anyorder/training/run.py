@@ -41,8 +41,12 @@ class Optimiser:
     weight_decay: float = 0.0
     clip: float | None = None
     """Largest norm of the gradient."""
+    average: float = 0.0
+    """Decay of a moving average of the weights, which is evaluated and kept in their place, such as 0.99; 0: none."""
 
     def __post_init__(self) -> None:
+        if not 0 <= self.average < 1:
+            raise ValueError(f"Optimiser.average must be at least 0 and below 1, got {self.average}")
         if not self.learning_rate > 0 or not self.weight_decay >= 0 or (self.clip is not None and not self.clip > 0):
             raise ValueError(f"learning_rate and clip must be positive and weight_decay at least 0, got {self}")
 
