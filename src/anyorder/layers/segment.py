@@ -110,8 +110,9 @@ def _forward(
     backend = _choose(query, value, directions, key_order, key_pointer, query_order)
     if backend == "reference":
         return segment_reference.forward(*arguments, normalize)
-    sums = value.new_zeros(len(query), *value.shape[1:])
-    norms = value.new_zeros(len(query), *value.shape[1:3])
+    # all is written where each query is in a group of each class
+    make = value.new_empty if backend == "numba" and len(query_order) == len(query) * query.shape[1] else value.new_zeros
+    sums, norms = make(len(query), *value.shape[1:]), make(len(query), *value.shape[1:3])
     if backend == "numba":
         from anyorder.layers import segment_cpu
 

@@ -118,7 +118,7 @@ def pose(
 
 
 def forward(problem: Problem, sums: Array, norms: Array, normalize: bool) -> None:
-    """Fill ``sums`` (query, class, head, channel) and ``norms`` (query, class, head), which are zero before."""
+    """Fill ``sums`` (query, class, head, channel) and ``norms`` (query, class, head) of all queries that are in groups."""
     run = problem.loops
     limits = (problem.key_pointer, problem.query_pointer)
     each(

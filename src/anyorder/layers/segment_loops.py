@@ -183,6 +183,17 @@ def _write(local, out, to, norm, normalize, tiny, V):  # type: ignore[no-untyped
 
 
 @_inline
+def _nothing(sums, norms, order, first, last, c, C, H, V):  # type: ignore[no-untyped-def]
+    """What queries of a class receive that have no key."""
+    for t in range(first, last):
+        place = (order[t] * C + c) * H
+        for n in range(place * V, (place + H) * V):
+            sums[n] = 0
+        for n in range(place, place + H):
+            norms[n] = 0
+
+
+@_inline
 def _incoming(sums, norms, grad_sums, grad_norms, to, place, normalize, tiny, local, V):  # type: ignore[no-untyped-def]
     """Gradient of the undivided sums into ``local``; returns that of the norm."""
     grads, sums = numba.carray(_pointer(grad_sums, to), (V,)), numba.carray(_pointer(sums, to), (V,))
@@ -295,11 +306,14 @@ def loops(width: int, width_value: int, features: int, kind: str) -> Loops:
             longest = k1 - k0
             for c in range(C):
                 longest = max(longest, qptr[c, g + 1] - qptr[c, g])
-            if longest > piece or k1 == k0:
+            if longest > piece:
                 continue
             for c in range(C):
                 q0, q1 = qptr[c, g], qptr[c, g + 1]
                 if q0 == q1:
+                    continue
+                if k0 == k1:
+                    _nothing(sums, norms, qorder, q0, q1, c, C, H, V)
                     continue
                 for h in range(H):
                     if _few(k1 - k0, q1 - q0, M, V):
