@@ -19,7 +19,7 @@ from anyorder.bench.layer import compare, list_products, report
 from anyorder.bench.measure import Timing, alternate, resident_memory
 from anyorder.bench.models import MODELS, HigherOrder, find_models
 from anyorder.bench.products import Product
-from anyorder.bench.scaling import Case, Limits, Row, Sample, read_rows, run_scaling, sample_case, summarise, write_rows
+from anyorder.bench.scaling import Case, Limits, Row, Sample, read_rows, run_case, run_scaling, summarise, write_rows
 from anyorder.cli import main
 
 
@@ -281,10 +281,10 @@ class TestFits:
 
 class TestScaling:
     def test_a_case_is_measured(self):
-        samples = list(sample_case(Case("GIN", 100, seeds=2)))
-        assert len(samples) == 2
-        assert all(s.forward.wall > 0 and s.step is not None and s.step.wall > 0 for s in samples)
-        assert (samples[0].nodes, samples[0].entries) == (15, 115)
+        row = run_case(Case("GIN", 100, seeds=2), Limits(threads=1))
+        assert (row.status, row.seeds, row.nodes, row.entries) == ("ok", 2, 15, 115)
+        assert row.forward_seconds > 0 and row.step_seconds > 0
+        assert row.step_bytes is not None and row.forward_bytes is not None
 
     def test_medians_over_seeds_and_the_most_memory(self):
         samples = tuple(Sample(5, 9, t, t, Timing(t, 2 * t, 3), int(100 * t)) for t in (1.0, 5.0, 2.0))

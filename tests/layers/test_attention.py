@@ -308,3 +308,28 @@ def test_recomputing_does_not_attend_again(monkeypatch):
         layer = EncoderLayer(**sizes, kernel=RandomFeatures(), recompute=recompute)
         layer(Features(index, torch.randn(4, 4))).values.sum().backward()
     assert calls.count(True) == calls.count(False) > 0
+
+
+@pytest.mark.parametrize("coupling", ["relaxed", "exact"])
+def test_a_recomputing_layer_goes_back_as_often_as_asked(coupling):
+    index = SparseIndexSet(torch.tensor([[0, 0], [0, 1], [1, 0], [1, 1]]), num_nodes=2)
+    sizes = {"order_in": 2, "order_out": 2, "channels": 4, "heads": 1, "head_channels": 4}
+    layer = EncoderLayer(**sizes, kernel=RandomFeatures(), coupling=coupling, recompute=True)
+    given = torch.randn(4, 4, requires_grad=True)
+    out = layer(Features(index, given)).values.square().sum()
+    first, second = (torch.autograd.grad(out, given, retain_graph=True)[0] for _ in range(2))
+    assert torch.equal(first, second) and bool(first.any())
+
+
+def test_without_gradients_a_layer_gives_the_same_and_leaves_its_input_alone():
+    index = SparseIndexSet(torch.tensor([[0, 0], [0, 1], [1, 0], [1, 1]]), num_nodes=2)
+    sizes = {"order_in": 2, "order_out": 2, "channels": 4, "heads": 1, "head_channels": 4}
+    layer = EncoderLayer(**sizes, kernel=RandomFeatures()).eval()
+    x = Features(index, torch.randn(4, 4))
+    before, expected = x.values.clone(), layer(x).values.detach()
+    seen = []
+    layer.attention.register_forward_hook(lambda module, given, out: seen.append((out.rows, out.rows.clone())))
+    with torch.no_grad():
+        torch.testing.assert_close(layer(x).values, expected)
+    assert torch.equal(x.values, before)
+    assert all(torch.equal(now, then) for now, then in seen) and seen

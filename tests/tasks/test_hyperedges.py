@@ -36,6 +36,7 @@ SMALL = {"channels": 8, "heads": 2, "head_channels": 4}
 MODELS = {
     "ours": TupleEncoder(**SMALL),
     "ours softmax": TupleEncoder(**SMALL, kernel=Softmax()),
+    "ours, one layer": TupleEncoder(**{**SMALL, "layers": 0}),
     "ours elu": TupleEncoder(**SMALL, kernel=Elu(), layers=2),
     "s2g mean": TupleMLP(channels=8),
     "s2g sum": TupleMLP(channels=8, reduce="sum"),

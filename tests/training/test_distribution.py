@@ -18,7 +18,7 @@ from small_runs import QUIET, chains, command, largest_difference, run_command, 
 # 7 chains in batches of 3: the last step of an epoch has one chain for two processes. 1 chain to validate for two.
 # Not softmax: biases of its keys have gradients of rounding errors alone, which Adam makes as large as any other. The same
 # holds for the keys of links in the first layer: links of a chain are all alike, so that attention does not depend on them.
-ROW, UNEVEN = "ours-s-phi", ("task.valid_chains=1", "optimiser.clip=0.5")
+ROW, UNEVEN = "ours-s-phi", ("task.valid_chains=1", "optimiser.clip=0.5", "optimiser.average=0.5")
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -66,6 +67,7 @@ def test_an_interrupted_run_goes_on_to_the_same_weights(tmp_path):
         ("optimiser.learnig_rate=1", "did you mean 'learning_rate'"),
         ("optimiser.learning_rate=fast", "expects float"),
         ("optimiser.name=adm", "adam"),
+        ("optimiser.average=1", "average must be at least 0 and below 1, got 1"),
         ("nothing", "key=value"),
     ],
 )
@@ -121,3 +123,10 @@ def test_averaged_weights_are_evaluated_selected_and_kept(tmp_path):
     assert [entry["weight"] for entry in record.history] == pytest.approx([4.0, 3.5, 2.75, 1.875])  # of 4, 3, 2 and 1
     kept = record.metrics[""]["weight"], float(weights(tmp_path)["weight"])
     assert kept == pytest.approx((1.875, 1.875))
+
+
+@pytest.mark.parametrize("clip", [None, 1.0])
+def test_mixed_precision_goes_with_and_without_clipping(clip, tmp_path):
+    machine = replace(QUIET, precision="bf16-mixed")
+    record = carry_out(downhill(optimiser=Optimiser(learning_rate=1.0, clip=clip), epochs=1), tmp_path, machine)
+    assert record.metrics[""]["weight"] == pytest.approx(4.0)

@@ -8,6 +8,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -15,7 +16,7 @@ from anyorder.allocation import keep_freed_memory
 from anyorder.bench.graphs import barabasi_albert
 from anyorder.bench.isolation import Outcome, isolated
 from anyorder.bench.measure import Timing, measure, peak_memory, planning, resident_memory
-from anyorder.bench.models import MODELS
+from anyorder.bench.models import MODELS, Workload
 from anyorder.extras import require
 from anyorder.layouts import SparseIndexSet
 
@@ -71,54 +72,59 @@ class Row:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a model and size may take: GB besides interpreter and libraries, seconds for all seeds together."""
+    """What a model and size may take: GB besides interpreter and libraries, seconds for all seeds in each process."""
 
     memory: float | None = None
     time: float | None = None
     threads: int = 1
 
 
-def sample_case(case: Case) -> Iterator[Sample]:
-    """Measure a case in this process, graph by graph: memory as the system gives it, then time in memory that is kept."""
-    contender = MODELS[case.model]
-    torch.manual_seed(0)
-    contender.on(barabasi_albert(100)).step()  # compile, and load libraries, before the clocks and the memory are looked at
-    held = [_held(case, seed) for seed in range(case.seeds)]
-    keep_freed_memory()  # as the command does whenever it trains
-    for seed, memory in enumerate(held):
-        graph = _graph(case, seed)
-        work = contender.on(graph)
+def hold_case(case: Case) -> Iterator[tuple[int, int | None]]:
+    """Bytes that a forward pass and a training step take in this process, graph by graph."""
+    for seed in range(case.seeds):
+        base, work = _work(case, seed)[1:]
+        with peak_memory(base) as forward:
+            work.forward()
+        with peak_memory(base) as step:
+            if case.step:
+                work.step()
+        yield forward.bytes, step.bytes if case.step else None
+
+
+def time_case(case: Case) -> Iterator[Sample]:
+    """Times in this process, graph by graph, in memory that is kept: so does the command whenever it trains."""
+    keep_freed_memory()
+    for seed in range(case.seeds):
+        graph, _, work = _work(case, seed)
         with planning() as spent:
             work.forward()
         forward, step = measure(work.forward), measure(work.step) if case.step else None
-        yield Sample(graph.num_nodes, graph.num_entries, spent.wall, spent.cpu, forward, memory[0], step, memory[1])
+        yield Sample(graph.num_nodes, graph.num_entries, spent.wall, spent.cpu, forward, 0, step)
 
 
-def _graph(case: Case, seed: int) -> SparseIndexSet:
+def _work(case: Case, seed: int) -> tuple[SparseIndexSet, int, Workload]:
+    """A graph, the memory before its model, and the model on it."""
+    contender = MODELS[case.model]
+    if seed == 0:  # compile, and load libraries, before the clocks and the memory are looked at
+        torch.manual_seed(0)
+        contender.on(barabasi_albert(100)).step()
     torch.manual_seed(seed)
-    return barabasi_albert(case.edges, seed=seed)
-
-
-def _held(case: Case, seed: int) -> tuple[int, int | None]:
-    """Bytes that a forward pass and a training step on a graph take."""
-    graph = _graph(case, seed)
-    base = resident_memory()
-    work = MODELS[case.model].on(graph)
-    with peak_memory(base) as forward:
-        work.forward()
-    if not case.step:
-        return forward.bytes, None
-    with peak_memory(base) as step:
-        work.step()
-    return forward.bytes, step.bytes
+    graph = barabasi_albert(case.edges, seed=seed)
+    return graph, resident_memory(), contender.on(graph)
 
 
 def run_case(case: Case, limits: Limits) -> Row:
-    """Measure a case in a process of its own."""
-    found = isolated(
-        sample_case, case, memory_limit=limits.memory, time_limit=limits.time, threads=limits.threads
+    """Measure a case in two processes of its own: memory as the system gives it, then time in memory that is kept."""
+    options: dict[str, Any] = {"time_limit": limits.time, "threads": limits.threads}
+    held = isolated(hold_case, case, memory_limit=limits.memory, **options)
+    room = None if limits.memory is None else 2 * limits.memory  # kept memory is more
+    timed = isolated(time_case, replace(case, seeds=len(held.results)), memory_limit=room, **options)
+    samples = tuple(
+        replace(sample, forward_memory=forward, step_memory=step)
+        for sample, (forward, step) in zip(timed.results, held.results, strict=False)
     )
-    return summarise(case, found, limits.threads)
+    stopped = timed if held.status == "ok" else held
+    return summarise(case, Outcome(stopped.status, samples, stopped.message), limits.threads)
 
 
 def summarise(case: Case, found: Outcome[Sample], threads: int) -> Row:

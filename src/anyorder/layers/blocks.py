@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
+from torch.utils.checkpoint import checkpoint, noop_context_fn
 
 from anyorder.algebra import Selection
 from anyorder.layers.attention import Coupling, EquivariantAttention
@@ -14,6 +12,7 @@ from anyorder.layers.checks import check_input, check_positive
 from anyorder.layers.dropout import Dropout
 from anyorder.layers.kernels import Kernel, Softmax
 from anyorder.layers.linear import EquivariantLinear, lightweight_mlp
+from anyorder.layers.recompute import keep_answers
 from anyorder.layouts import Features, IndexSet
 
 RECOMPUTED = 256 * 2**20
@@ -31,8 +30,9 @@ class EncoderLayer(nn.Module):
         channels_hidden: width inside the MLP; ``channels`` unless told.
         norm: LayerNorm before attention and MLP.
         residual: add the input where it has the output's index set.
-        recompute: keep nothing but the input and what attention answers for the backward pass and work out the rest again
-            there. Left to itself, a layer with linear-time attention does so where it would keep 256 MB.
+        recompute: keep nothing but the input and, with relaxed coupling, what attention answers for the backward pass and
+            work out the rest again there. Left to itself, a layer with linear-time attention does so where it would keep
+            256 MB.
     """
 
     def __init__(
@@ -91,7 +91,9 @@ class EncoderLayer(nn.Module):
     def forward(self, x: Features, target: IndexSet | None = None) -> Features:
         check_input(self, x, self.order_in, self.channels_in, self.widen.weight)
         if self._shall_recompute(x, x.index.target(self.order_out, target)):
-            return checkpoint(self._forward, x, target, use_reentrant=False, context_fn=_keep_answers)
+            # exact coupling sums up many answers, in double: they would not be little
+            kept = keep_answers if self.attention.coupling == "relaxed" else noop_context_fn
+            return checkpoint(self._forward, x, target, use_reentrant=False, context_fn=kept)
         return self._forward(x, target)
 
     def _shall_recompute(self, x: Features, target: IndexSet) -> bool:
@@ -104,22 +106,13 @@ class EncoderLayer(nn.Module):
     def _forward(self, x: Features, target: IndexSet | None) -> Features:
         h = self.attention(x.with_rows(self.norm_attention(x.rows)), target)
         if self.residual and h.index is x.index:
-            h = h.with_rows(_plus(h.rows, x.rows))
+            h = h.with_rows(x.rows + h.rows)
         update = lightweight_mlp(self.widen, self.narrow, self._between, h.with_rows(self.norm_mlp(h.rows)))
-        return h.with_rows(_plus(self.dropout(update), h.rows))
+        if torch.is_grad_enabled() or self.training or torch.compiler.is_compiling() or update.dtype != h.rows.dtype:
+            return h.with_rows(h.rows + self.dropout(update))
+        return h.with_rows(update.add_(h.rows))  # nothing else needs it
 
     def _between(self, hidden: Tensor) -> Tensor:
         dropped: Tensor = self.dropout(self.activation(hidden))
         return dropped
 
-
-def _plus(own: Tensor, other: Tensor) -> Tensor:
-    """``own + other``, which may be written over ``own``: it must be the caller's own."""
-    if torch.is_grad_enabled() or torch.compiler.is_compiling() or own.dtype != other.dtype:
-        return own + other
-    return own.add_(other)
-
-
-def _keep_answers() -> Any:
-    """What attention answers is kept: little beside queries, keys and values, and the most work to find again."""
-    return create_selective_checkpoint_contexts([torch.ops.anyorder.segment_attention.default])

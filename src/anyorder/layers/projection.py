@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import groupby
 
 import torch
 from torch import Tensor, nn
@@ -99,7 +98,12 @@ def _apart(weight: Tensor, same: Sequence[int]) -> tuple[list[Tensor], dict[int,
 
     All are cut at once, so that their gradients are put together once; each index would have a gradient of the whole size.
     """
-    runs = [list(run) for _, run in groupby(range(len(weight)), lambda n: None if n in same else n)]
+    runs: list[list[int]] = []
+    for n in range(len(weight)):
+        if n in same and runs and runs[-1][-1] in same:
+            runs[-1].append(n)
+        else:
+            runs.append([n])
     pieces = list(zip(runs, weight.split([len(run) for run in runs]), strict=True))
     tall = [piece.flatten(0, 1) for run, piece in pieces if run[0] in same]
     return tall, {run[0]: piece[0] for run, piece in pieces if run[0] not in same}

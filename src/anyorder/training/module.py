@@ -44,8 +44,8 @@ class TaskModule(pl.LightningModule):
         options = self.run.optimiser
         kinds = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "rmsprop": torch.optim.RMSprop}
         rates: dict[str, Any] = {"lr": options.learning_rate, "weight_decay": options.weight_decay}
-        if options.name != "rmsprop" and self.device.type == "cpu":
-            rates["fused"] = True  # all parameters in one pass; with float16 on a GPU it does not go with clipping
+        if options.name != "rmsprop" and options.clip is None:
+            rates["fused"] = True  # all parameters in one pass; with mixed precision it does not go with clipping
         optimiser = kinds[options.name](self.model.parameters(), **rates)
         schedule = self.run.schedule
         scheduler = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: schedule.factor(step, self.steps_per_epoch))
