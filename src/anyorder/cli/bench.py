@@ -28,7 +28,7 @@ def _add_scaling(kinds: Any) -> None:
     parser.add_argument("--models", nargs="+", metavar="NAME", help="such as 'Ours (S, phi)' GCN (default: all ten)")
     parser.add_argument("--seeds", type=int, default=3, metavar="N", help="graphs of each size (default: 3; the paper: 10)")
     parser.add_argument("--memory-limit", type=float, default=8, metavar="GB", help="of a model and size (default: 8)")
-    parser.add_argument("--time-limit", type=float, default=300, metavar="S", help="of each of its two processes (default: 300)")
+    parser.add_argument("--time-limit", type=float, default=300, metavar="S", help="of each of two processes (default: 300)")
     parser.add_argument("--no-step", action="store_true", help="forward passes only")
     _add_clock(parser)
     parser.add_argument("--out", type=Path, default=Path("runs/scaling"), metavar="DIR", help="default: runs/scaling")
