@@ -165,7 +165,8 @@ class TestTask:
         assert "AUC" not in found
         published = Given(selection_by="published").from_history(history)
         assert published["AUC"] == 29.5 and published["AUPR"] == pytest.approx(2.9)
-        assert Given().from_history([{"loss": 1.0}]) == {}
+        assert Given().from_history([{"loss": 1.0}]) == {} == Given().from_history(history[:1])
+        assert set(Given().from_history(history[:5])) == {"best test epoch/AUC", "best test epoch/AUPR"}
 
 
 class TestModels:

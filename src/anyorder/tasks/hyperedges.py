@@ -116,18 +116,18 @@ class Hyperedges(Task):
         return found
 
     def from_history(self, history: Sequence[dict[str, float]]) -> dict[str, float]:
-        """The test set's best epoch, and the mean of its last epochs."""
+        """The test set's best epoch, and the mean of its last epochs; nothing where there are too few to speak of."""
         published = self.selection_by == "published"
         names = {"AUC": "AUC", "AUPR": "AUPR"} if published else {"AUC": "test AUC", "AUPR": "test AUPR"}
         seen = [entry for entry in history if names["AUC"] in entry]
-        if not seen:
-            return {}
-        best = max(seen, key=lambda entry: entry[names["AUC"]])
-        part = "" if published else "best test epoch/"
-        found = {f"{part}{name}": best[key] for name, key in names.items()}
-        last = seen[-LAST_EPOCHS:]
-        mean = {f"last {len(last)} epochs/{name}": float(np.mean([e[key] for e in last])) for name, key in names.items()}
-        return found | mean
+        found = {}
+        if len(seen) > (0 if published else 1):
+            best = max(seen, key=lambda entry: entry[names["AUC"]])
+            found = {f"{'' if published else 'best test epoch/'}{name}": best[key] for name, key in names.items()}
+        if len(seen) >= LAST_EPOCHS:
+            part = f"last {LAST_EPOCHS} epochs"
+            found |= {f"{part}/{name}": float(np.mean([e[key] for e in seen[-LAST_EPOCHS:]])) for name, key in names.items()}
+        return found
 
     def predict(self, model: nn.Module, shapes: dict[str, Any], request: PredictRequest) -> str:
         return answer(model, shapes, request, self._form)
