@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint, noop_context_fn
+from torch.utils.checkpoint import checkpoint
 
 from anyorder.algebra import Selection
 from anyorder.layers.attention import Coupling, EquivariantAttention
@@ -30,9 +30,8 @@ class EncoderLayer(nn.Module):
         channels_hidden: width inside the MLP; ``channels`` unless told.
         norm: LayerNorm before attention and MLP.
         residual: add the input where it has the output's index set.
-        recompute: keep nothing but the input and, with relaxed coupling, what attention answers for the backward pass and
-            work out the rest again there. Left to itself, a layer with linear-time attention does so where it would keep
-            256 MB.
+        recompute: keep nothing but the input and what linear-time attention answers for the backward pass and work out the
+            rest again there. Left to itself, a layer with linear-time attention does so where it would keep 256 MB.
     """
 
     def __init__(
@@ -91,9 +90,7 @@ class EncoderLayer(nn.Module):
     def forward(self, x: Features, target: IndexSet | None = None) -> Features:
         check_input(self, x, self.order_in, self.channels_in, self.widen.weight)
         if self._shall_recompute(x, x.index.target(self.order_out, target)):
-            # exact coupling sums up many answers, in double: they would not be little
-            kept = keep_answers if self.attention.coupling == "relaxed" else noop_context_fn
-            return checkpoint(self._forward, x, target, use_reentrant=False, context_fn=kept)
+            return checkpoint(self._forward, x, target, use_reentrant=False, context_fn=keep_answers)
         return self._forward(x, target)
 
     def _shall_recompute(self, x: Features, target: IndexSet) -> bool:
