@@ -7,12 +7,16 @@ from torch import Tensor, nn
 
 from anyorder.layers.gather import is_compiled
 
+FEW = 100_000
+"""Numbers below which the call of our operator takes longer than it saves."""
+
 
 class Dropout(nn.Dropout):
-    """``nn.Dropout``; on the CPU, whether a number stays is a hash of its place and of a seed from torch's generator."""
+    """``nn.Dropout``; of many numbers on the CPU, one stays by a hash of its place and of a seed from torch's generator."""
 
     def forward(self, input: Tensor) -> Tensor:
-        if self.training and 0 < self.p < 1 and not self.inplace and is_compiled(input):
+        many = torch.compiler.is_compiling() or input.numel() >= FEW  # a compiled graph is for any number
+        if many and self.training and 0 < self.p < 1 and not self.inplace and is_compiled(input):
             made: Tensor = torch.ops.anyorder.dropout(input, torch.randint(2**62, ()), self.p)
             return made
         return super().forward(input)
