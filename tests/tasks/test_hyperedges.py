@@ -178,15 +178,15 @@ class TestModels:
         shapes, task = shapes_of(data), Given()
         model = MODELS[name].build(shapes)
         batch = TupleSet([Positives.of(data, "train", per_positive=5)], seed=0).__getitems__(range(40))
-        optimiser = torch.optim.Adam(model.parameters(), lr=0.03)
+        optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
         losses = []
-        for _ in range(25):
+        for _ in range(40):
             loss = task.loss(model, batch)
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
             losses.append(loss.item())
-        assert all(map(math.isfinite, losses)) and losses[-1] < losses[0]
+        assert all(map(math.isfinite, losses)) and np.mean(losses[-5:]) < np.mean(losses[:5])  # dropout makes them noisy
         rebuilt = MODELS[name].build(shapes)
         rebuilt.load_state_dict(model.state_dict())
         model.eval(), rebuilt.eval()
