@@ -180,7 +180,7 @@ class TestModels:
         batch = TupleSet([Positives.of(data, "train", per_positive=5)], seed=0).__getitems__(range(40))
         optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
         losses = []
-        for _ in range(40):
+        for _ in range(100):
             loss = task.loss(model, batch)
             optimiser.zero_grad()
             loss.backward()
