@@ -112,4 +112,3 @@ class EncoderLayer(nn.Module):
     def _between(self, hidden: Tensor) -> Tensor:
         dropped: Tensor = self.dropout(self.activation(hidden))
         return dropped
-

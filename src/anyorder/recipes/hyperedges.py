@@ -18,7 +18,6 @@ EPOCHS, BATCH = 300, 96
 ENCODER_DROPOUT = 0.1
 AVERAGE = {"full": 0.98, "quick": 0.9}  # over about 50 steps of thousands, and over 10 of hundreds
 AVERAGED_LESS = f", averaged with {AVERAGE['quick']} instead of {AVERAGE['full']}"
-ONE_LAYER = "Ours (S, phi), one layer"
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ def models(setting: Setting) -> dict[str, ModelConfig]:
         "Ours (S, phi)": TupleEncoder(**depth, dropout=ENCODER_DROPOUT),
     }
     # not in the paper: nodes are not mixed before they meet in a tuple
-    rows[ONE_LAYER] = TupleEncoder(layers=0, hidden=setting.hidden, dropout=ENCODER_DROPOUT)
+    rows["Ours (S, phi), one layer"] = TupleEncoder(layers=0, hidden=setting.hidden, dropout=ENCODER_DROPOUT)
     if setting.name in WITH_SOFTMAX:
         rows["Ours (S)"] = TupleEncoder(**depth, kernel=Softmax(), dropout=ENCODER_DROPOUT)
     return rows
