@@ -160,6 +160,7 @@ class TestMachine:
             ({"precision": "16-mixed", "accelerator": "cpu"}, "16-mixed needs a GPU"),
             ({"devices": 0}, "devices must be at least 1"),
             ({"workers": -1}, "workers must be at least 0"),
+            ({"minutes": 0}, "minutes must be more than 0, got 0"),
         ],
     )
     def test_wrong_settings_are_refused(self, settings, message):

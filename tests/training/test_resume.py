@@ -13,6 +13,7 @@ import torch
 
 from anyorder.training.fit import Job, carry_out, execute, resume
 from anyorder.training.keeper import Keeper
+from anyorder.training.session import summary
 from small_runs import (
     EVERY_STEP,
     QUIET,
@@ -50,6 +51,28 @@ def test_a_run_stopped_anywhere_ends_with_the_same_weights_and_metrics(variant, 
         again = resume(folder, QUIET)
         assert same(weights(folder), weights(tmp_path / "whole")), batch
         assert again.metrics == whole.metrics and again.history == whole.history
+
+
+@pytest.mark.parametrize("variant", ["averaged", "rare evaluation"])
+def test_a_run_of_little_time_is_tested_as_far_as_it_is_and_goes_on_when_asked(variant, tmp_path):
+    row, overrides = VARIANTS[variant]
+    job = chains(row, *overrides)
+    whole = execute(job, tmp_path / "whole", QUIET)
+    short = replace(QUIET, minutes=1e-9)
+    first = execute(job, tmp_path / "short", short)
+    assert first.unfinished == f"1 of {job.run.schedule.epochs} epochs" and not whole.unfinished
+    assert first.metrics.keys() == whole.metrics.keys() and len(first.history) < len(whole.history)
+    assert f"{first.unfinished} so far" in summary(first) and "so far" not in summary(whole)
+    last = resume(job.folder(tmp_path / "short"), QUIET)
+    assert not last.unfinished and last.metrics == whole.metrics and last.history == whole.history
+    assert same(weights(job.folder(tmp_path / "short")), weights(job.folder(tmp_path / "whole")))
+
+
+def test_a_run_of_little_time_goes_on_with_the_same_call_until_it_is_finished(tmp_path):
+    job, short = chains(), replace(QUIET, minutes=1e-9)
+    reached = [execute(job, tmp_path, short).unfinished for _ in range(job.run.schedule.epochs)]
+    epochs = job.run.schedule.epochs
+    assert reached == [*[f"{n} of {epochs} epochs" for n in range(1, epochs)], ""]
 
 
 def test_the_state_within_an_epoch_says_where_it_goes_on(tmp_path, monkeypatch):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from anyorder.training.records import Record
 from anyorder.training.tables import Table, render
 
@@ -27,3 +29,9 @@ def test_means_over_seeds_and_mean_minutes():
         "quick: smaller",
     ]
     assert "minutes" not in render(TABLE, records)
+
+
+def test_a_run_that_is_to_go_on_is_named_below_its_row():
+    first, second = record("A", 0, 0.25, 60), record("A", 1, 0.75, 60)
+    shown = render(TABLE, [first, replace(second, scale="full", reduced="", unfinished="3 of 9 epochs")], form="markdown")
+    assert shown.endswith("\n\nquick: smaller\nD, full, A, seed 1: 3 of 9 epochs so far")

@@ -76,6 +76,9 @@ def _add_machine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=int, metavar="N", help="data-loader processes (default: 0)")
     parser.add_argument("--data-dir", type=Path, metavar="DIR", help="folder of the datasets (default: $ANYORDER_DATA)")
     parser.add_argument("--save-every", type=float, metavar="SECONDS", help="save within an epoch, too (default: 600)")
+    parser.add_argument(
+        "--minutes", type=float, metavar="N", help="stop after the epoch then and test; the same command or resume goes on"
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
@@ -83,7 +86,7 @@ def machine(args: argparse.Namespace, began: Any = None) -> Any:
     """Where to run, from the arguments of ``_add_machine``; what they leave open is as it was where the run began."""
     from anyorder.training.machine import Machine
 
-    names = ("devices", "nodes", "precision", "workers", "accelerator", "data_dir", "save_every")
+    names = ("devices", "nodes", "precision", "workers", "accelerator", "data_dir", "save_every", "minutes")
     given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
     return replace(began or Machine(), **given, progress=not args.quiet)
 
@@ -130,12 +133,12 @@ def _run(args: argparse.Namespace) -> int:
 def _resume(args: argparse.Namespace) -> int:
     from anyorder.training.fit import resume
     from anyorder.training.jobs import Job
-    from anyorder.training.records import RECORD
+    from anyorder.training.records import RECORD, Record
     from anyorder.training.session import summary
 
     if not args.folder.is_dir():
         raise FileNotFoundError(f"{args.folder} is not the folder of a run")
-    if (args.folder / RECORD).exists():
+    if (args.folder / RECORD).exists() and not Record.read(args.folder / RECORD).unfinished:
         print("this run is finished:")
     print(summary(resume(args.folder, machine(args, Job.read(args.folder)[1]))))
     return 0

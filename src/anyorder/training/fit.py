@@ -42,7 +42,8 @@ def execute(
         record = Record.read(folder / RECORD)
         if not _is_of(record.config, job.run):
             raise ValueError(f"{folder} holds a finished run with other settings: --force replaces it, --out keeps it")
-        return record
+        if not record.unfinished:
+            return record
     return carry_out(job, folder, machine or Machine(), fresh=force, callbacks=callbacks)
 
 
@@ -50,8 +51,8 @@ def resume(folder: Path, machine: Machine | None = None, *, callbacks: Sequence[
     """Go on with an interrupted run to the result it would have had; on the machine it began on, unless told."""
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is not the folder of a run")
-    if (folder / RECORD).exists():
-        return Record.read(folder / RECORD)
+    if (folder / RECORD).exists() and not (record := Record.read(folder / RECORD)).unfinished:
+        return record
     job, began = Job.read(folder)
     return carry_out(job, folder, machine or began, callbacks=callbacks)
 
@@ -67,7 +68,7 @@ def carry_out(
     splits = run.task.load(seed=run.seed, data_dir=machine.data_dir)
     model = run.model.build(splits.shapes)
     state = None if fresh else _last_state(folder, run, model)
-    keeper = Keeper(folder, run, save_every=machine.save_every)
+    keeper = Keeper(folder, run, save_every=machine.save_every, minutes=machine.minutes)
     steps_done = None if state is None else state["global_step"]
     trainer = make_trainer(run, folder, machine, [keeper, *callbacks], steps_done=steps_done)
     if trainer.is_global_zero:
@@ -133,8 +134,9 @@ def _prepare(folder: Path, job: Job, machine: Machine, splits: Splits, *, anew: 
 def _finish(folder: Path, record: Record, run: Run, model: nn.Module, splits: Splits) -> None:
     save_model(folder, run, model, splits.shapes)
     record.write(folder / RECORD)
-    for path in folder.glob("best-*.safetensors"):  # the model holds these weights now
-        path.unlink()
+    if not record.unfinished:
+        for path in folder.glob("best-*.safetensors"):  # the model holds these weights now
+            path.unlink()
 
 
 def _record(job: Job, machine: Machine, module: TaskModule, keeper: Keeper) -> Record:
@@ -157,4 +159,5 @@ def _record(job: Job, machine: Machine, module: TaskModule, keeper: Keeper) -> R
         commit=commit(),
         hardware={**hardware(), "processes": machine.processes, "precision": machine.precision},
         finished=now(),
+        unfinished=keeper.unfinished,
     )

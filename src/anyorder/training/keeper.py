@@ -20,16 +20,21 @@ _AGREE = 32  # batches after which several processes agree on whether to save
 
 
 class Keeper(Callback):
-    """Saves the training state, keeps the best weights, stops early, and counts the seconds."""
+    """Saves the training state, keeps the best weights, stops early, and counts the seconds.
 
-    def __init__(self, folder: Path, run: Run, *, save_every: float) -> None:
+    After ``minutes`` it ends the training for now: ``unfinished`` says how far it is then.
+    """
+
+    def __init__(self, folder: Path, run: Run, *, save_every: float, minutes: float | None = None) -> None:
         self.folder, self.run, self.save_every = folder, run, save_every
+        self.minutes = float("inf") if minutes is None else minutes
+        self.unfinished = ""
         self.best: float | None = None
         self.best_epoch: int | None = None
         self.waited = 0
         self.stopped = False
         self.seconds = 0.0
-        self._since = self._saved = time.perf_counter()
+        self._began = self._since = self._saved = time.perf_counter()
 
     def state_dict(self) -> dict[str, Any]:
         names = ("best", "best_epoch", "waited", "stopped", "seconds")
@@ -41,7 +46,7 @@ class Keeper(Callback):
 
     def on_fit_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         trainer.should_stop = self.stopped
-        self._since = self._saved = time.perf_counter()
+        self._began = self._since = self._saved = time.perf_counter()
 
     def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         self._evaluate_the_last_epoch(trainer)
@@ -76,9 +81,15 @@ class Keeper(Callback):
             self._judge(trainer, module, metrics)
         self.stopped = trainer.should_stop
         last = self.stopped or trainer.current_epoch + 1 == self.run.schedule.epochs
-        due = last or time.perf_counter() - self._saved >= min(self.save_every, _PAUSE)
-        if bool(trainer.strategy.broadcast(due)):
+        now = time.perf_counter()
+        over = not last and now - self._began >= 60 * self.minutes
+        due = last or over or now - self._saved >= min(self.save_every, _PAUSE)
+        over, due = trainer.strategy.broadcast((over, due))
+        if due:
             self._save(trainer, module, (trainer.current_epoch + 1, 0))
+        if over:  # after the state is saved, which knows nothing of it and goes on
+            self.unfinished = f"{trainer.current_epoch + 1} of {self.run.schedule.epochs} epochs"
+            trainer.should_stop = True
 
     def _judge(self, trainer: pl.Trainer, module: TaskModule, metrics: dict[str, float]) -> None:
         selection, patience = self.run.task.selection, self.run.schedule.patience

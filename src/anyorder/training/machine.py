@@ -30,11 +30,15 @@ class Machine:
     data_dir: Path | None = None
     save_every: float = 600.0
     """Seconds after which the state is saved within an epoch, too."""
+    minutes: float | None = None
+    """Train no longer than this (and the epoch it ends in) at a time, test what came of it, and go on when run again."""
 
     def __post_init__(self) -> None:
         for name, least in (("devices", 1), ("nodes", 1), ("workers", 0), ("save_every", 0)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        if self.minutes is not None and not self.minutes > 0:
+            raise ValueError(f"minutes must be more than 0, got {self.minutes}")
         if self.precision not in PRECISIONS:
             raise ValueError(f"unknown precision {self.precision!r}{nearest(self.precision, PRECISIONS)}")
         if self.accelerator not in ACCELERATORS:

@@ -42,6 +42,8 @@ class Record:
     hardware: dict[str, Any] = field(default_factory=dict)
     finished: str = ""
     """Date and time (UTC)."""
+    unfinished: str = ""
+    """How far the training was when it was tested, where it is to go on."""
 
     def write(self, path: Path) -> None:
         write_json(path, {"kind": "anyorder-record", **vars(self)})

@@ -67,4 +67,5 @@ def summary(record: Record) -> str:
     parts = []
     for part, values in record.metrics.items():
         parts += [f"{part + ' ' if part else ''}{name} {value:.4g}" for name, value in values.items()]
-    return f"{record.recipe} [{record.scale}, seed {record.seed}] {', '.join(parts)} ({record.wall_seconds:.0f} s)"
+    took = f"{record.wall_seconds:.0f} s" + (f", {record.unfinished} so far" if record.unfinished else "")
+    return f"{record.recipe} [{record.scale}, seed {record.seed}] {', '.join(parts)} ({took})"

@@ -94,8 +94,9 @@ def render(
         return f"{table.title}\nno records of this table yet: run `anyorder run {table.name} --all`"
     metrics = [m for m in table.metrics if any(cell.metric == m for cell in found)]
     metrics += list(dict.fromkeys(cell.metric for cell in found if cell.metric not in metrics))
+    shown = _of(table, records, scale)
     took: dict[tuple[str, str, str], list[float]] = {}
-    for record in _of(table, records, scale):
+    for record in shown:
         took.setdefault((record.dataset, record.scale, record.row), []).append(record.wall_seconds)
     lines = [["dataset", "scale", "row", "seeds", *[text for m in metrics for text in (m, "paper")], *["minutes"] * times]]
     for key in dict.fromkeys((cell.dataset, cell.scale, cell.row) for cell in found):
@@ -104,8 +105,8 @@ def render(
         for metric in metrics:
             line += _text(group.get(metric), table.digits)
         lines.append([*line, *[f"{statistics.fmean(took[key]) / 60:.1f}" if key in took else ""] * times])
-    reduced = {(record.scale, record.reduced) for record in _of(table, records, scale) if record.reduced}
-    notes = [f"{kind}: {text}" for kind, text in sorted(reduced)]
+    notes = [f"{kind}: {text}" for kind, text in sorted({(r.scale, r.reduced) for r in shown if r.reduced})]
+    notes += [f"{r.dataset}, {r.scale}, {r.row}, seed {r.seed}: {r.unfinished} so far" for r in shown if r.unfinished]
     body = _markdown(lines) if form == "markdown" else _aligned(lines)
     title = f"### {table.title}\n\n" if form == "markdown" else f"{table.title}\n\n"
     return title + body + ("\n\n" + "\n".join(notes) if notes else "")
