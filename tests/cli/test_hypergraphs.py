@@ -55,12 +55,23 @@ def test_train_and_predict_hif(files, capsys):
     assert {row["label"] for row in rows} == {"a", "b"} and len(rows) == 32
 
 
+def test_a_training_of_little_time_goes_on_with_the_same_command(files, capsys):
+    command = "train hypergraph --hif graph.json --label team --epochs 3 --quiet --model mlp --minutes 1e-9".split()
+    for reached in ("1 of 3", "2 of 3"):
+        assert main(command) == 0
+        said = capsys.readouterr().out
+        assert f"{reached} epochs so far" in said and "`anyorder resume runs/hypergraph/graph-mlp` goes on" in said
+    assert main(["predict", "runs/hypergraph/graph-mlp"]) == 0
+    assert main(command) == 0 and "so far" not in capsys.readouterr().out
+    assert main(command) == 1
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
         ("--edges edges.txt", "--labels is needed with --edges"),
         ("--hif graph.json --labels labels.csv", "has its features and labels inside"),
-        ("--edges edges.txt --labels labels.csv --model GCN", "unknown model 'GCN'; expected one of ['GCN (clique)'"),
+        ("--edges edges.txt --labels labels.csv --model GCN", "unknown model 'gcn'; expected one of ['gcn-clique'"),
         ("--edges no.txt --labels labels.csv", "no.txt does not exist"),
         ("--hif graph.json --label colour", "no node has a known class: expected them in attribute 'colour'"),
     ],

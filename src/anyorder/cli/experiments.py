@@ -19,10 +19,10 @@ def add_commands(commands: Any) -> None:
     show.add_argument("recipe")
     _add_scale(show)
     _add_variant(show)
-    _add_machine(_add_run(commands))
+    add_machine(_add_run(commands))
     again = _add(commands, "resume", _resume, "go on with an interrupted run, to the result it would have had")
     again.add_argument("folder", type=Path)
-    _add_machine(again)
+    add_machine(again)
     table = _add(commands, "table", _table, "print measured values beside the paper's, from records")
     table.add_argument("name")
     table.add_argument("--records", type=Path, default=RESULTS, metavar="DIR", help=f"default: {RESULTS}/")
@@ -68,7 +68,7 @@ def _add_variant(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a setting of a run")
 
 
-def _add_machine(parser: argparse.ArgumentParser) -> None:
+def add_machine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--devices", type=int, metavar="N", help="processes on this machine (default: 1)")
     parser.add_argument("--nodes", type=int, metavar="N", help="machines, with torchrun or SLURM (default: 1)")
     parser.add_argument("--accelerator", metavar="KIND", help="cpu, gpu or auto (default: auto)")
@@ -83,7 +83,7 @@ def _add_machine(parser: argparse.ArgumentParser) -> None:
 
 
 def machine(args: argparse.Namespace, began: Any = None) -> Any:
-    """Where to run, from the arguments of ``_add_machine``; what they leave open is as it was where the run began."""
+    """Where to run, from the arguments of ``add_machine``; what they leave open is as it was where the run began."""
     from anyorder.training.machine import Machine
 
     names = ("devices", "nodes", "precision", "workers", "accelerator", "data_dir", "save_every", "minutes")

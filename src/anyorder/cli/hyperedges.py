@@ -6,9 +6,20 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from anyorder.cli.experiments import RUNS, _add_machine, machine
+from anyorder.cli.experiments import RUNS, add_machine
+from anyorder.cli.own import model_folder, train
 
-MODELS = ("ours", "ours-softmax", "s2g-plus", "hyper-sagnn", "hyper-sagnn-walks", "dhne", "node2vec-mean", "node2vec-min")
+MODELS = (
+    "ours",
+    "ours-one-layer",
+    "ours-softmax",
+    "s2g-plus",
+    "hyper-sagnn",
+    "hyper-sagnn-walks",
+    "dhne",
+    "node2vec-mean",
+    "node2vec-min",
+)
 EXAMPLE = """examples:
   anyorder train hyperedges --data triples.csv --columns user,item,tag
   anyorder train hyperedges --data orders.tsv --delimiter tab --columns customer,product --weight quantity
@@ -47,35 +58,26 @@ def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the split, initialisation and training (default: 0)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change any setting of the run")
     parser.add_argument("--out", type=Path, metavar="DIR", help=f"of the model (default: {RUNS}/hyperedges/DATA-MODEL)")
-    _add_machine(parser)
+    add_machine(parser)
 
 
 def _train(args: argparse.Namespace) -> int:
-    from anyorder.training.config import override
-    from anyorder.training.fit import Job, carry_out
-    from anyorder.training.records import RECORD
-    from anyorder.training.run import Optimiser, Run, Schedule, slug
-    from anyorder.training.session import summary
+    from anyorder.training.run import Optimiser, Run, Schedule
 
-    name = f"{slug(args.data.stem)}-{args.model}"
-    folder = args.out or RUNS / "hyperedges" / (name if args.seed == 0 else f"{name}-seed-{args.seed}")
-    if (folder / RECORD).exists():
-        raise ValueError(f"{folder} holds a trained model already: use another folder with --out")
+    folder = model_folder(args, "hyperedges", args.data.stem)
+    kind: Any = "rmsprop" if args.model == "hyper-sagnn-walks" else "adam"
+    ours = args.model.startswith("ours")  # as in the table: overfits later, and validation has less noise
     run = Run(
         _task(args),
         model_config(args.model),
-        Optimiser("rmsprop" if args.model == "hyper-sagnn-walks" else "adam", args.learning_rate),
-        Schedule(epochs=args.epochs, patience=args.patience),
+        Optimiser(kind, args.learning_rate, average=0.9 if ours else 0.0),
+        Schedule(epochs=args.epochs, patience=args.patience, decay="linear" if ours else "none"),
         batch_size=args.batch_size,
         eval_batch_size=4096,
         seed=args.seed,
     )
-    for setting in args.set:
-        run = override(run, setting)
-    job = Job("own/hyperedges", "own", args.data.name, args.model, run, tuple(args.set))
-    print(summary(carry_out(job, folder, machine(args))))
-    print(f"in {folder}; `anyorder predict {folder} --candidates FILE` scores tuples, --complete ranks what fits others")
-    return 0
+    use = f"`anyorder predict {folder} --candidates FILE` scores tuples, --complete ranks what fits others"
+    return train(run, args, folder, kind="hyperedges", data=args.data.name, use=use)
 
 
 def _task(args: argparse.Namespace) -> Any:
@@ -101,8 +103,9 @@ def model_config(name: str) -> Any:
     from anyorder.tasks import hyperedge_models as models
 
     return {
-        "ours": models.TupleEncoder(),
-        "ours-softmax": models.TupleEncoder(kernel=Softmax()),
+        "ours": models.TupleEncoder(dropout=0.1),
+        "ours-one-layer": models.TupleEncoder(layers=0, dropout=0.1),
+        "ours-softmax": models.TupleEncoder(kernel=Softmax(), dropout=0.1),
         "s2g-plus": models.TupleMLP(),
         "hyper-sagnn": models.TupleSAGNN(),
         "hyper-sagnn-walks": models.TupleSAGNN(features="walks"),

@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from anyorder.cli.experiments import _add_machine, machine
+from anyorder.cli.experiments import RUNS, add_machine
+from anyorder.cli.own import model_folder, train
 
 _TEXT = "classify the nodes of a hypergraph"
 _FORMS = """The hypergraph is a list of hyperedges (one a line, the names of its nodes separated by tabs, commas or
@@ -24,12 +25,13 @@ def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
     parser.add_argument("--features", type=Path, metavar="FILE", help="CSV of node features (default: degree, edge sizes)")
     parser.add_argument("--labels", type=Path, metavar="FILE", help="CSV of node labels, for --edges")
     parser.add_argument("--label", default="label", metavar="NAME", help="node attribute with the class, for --hif")
-    parser.add_argument("--model", metavar="NAME", help="a row of `anyorder list hypergraphs` (default: Ours (light))")
+    rows = "as in `anyorder list hypergraphs`: ours, mlp, ... (default: ours-light)"
+    parser.add_argument("--model", metavar="NAME", help=rows)
     parser.add_argument("--epochs", type=int, default=300, metavar="N", help="at most (default: 300)")
     parser.add_argument("--seed", type=int, default=0, help="of the split and of the training (default: 0)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change any setting of the run")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the trained model")
-    _add_machine(parser)
+    parser.add_argument("--out", type=Path, metavar="DIR", help=f"of the model (default: {RUNS}/hypergraph/DATA-MODEL)")
+    add_machine(parser)
     parser.set_defaults(run=_train)
     if "--features" not in predict._option_string_actions:
         predict.add_argument("--features", type=Path, metavar="FILE", help="hypergraphs: CSV of node features")
@@ -37,27 +39,20 @@ def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
 
 def _train(args: argparse.Namespace) -> int:
     from anyorder.tasks.hypergraph_models import DEFAULT, MODELS
-    from anyorder.training.config import nearest, override
-    from anyorder.training.fit import Job, carry_out
-    from anyorder.training.records import RECORD
-    from anyorder.training.run import Optimiser, Run, Schedule
-    from anyorder.training.session import summary
+    from anyorder.training.config import nearest
+    from anyorder.training.run import Optimiser, Run, Schedule, slug
 
-    if (args.out / RECORD).exists():
-        raise ValueError(f"{args.out} holds a trained model already: use another folder")
-    row = args.model or DEFAULT
-    if row not in MODELS:
-        raise ValueError(f"unknown model {row!r}{nearest(row, MODELS)}")
+    names = {slug(row): row for row in MODELS}
+    args.model = slug(args.model or DEFAULT)
+    if args.model not in names:
+        raise ValueError(f"unknown model {args.model!r}{nearest(args.model, names)}")
+    source = args.hif or args.edges
+    folder = model_folder(args, "hypergraph", source.stem)
     schedule = Schedule(epochs=args.epochs, patience=max(1, args.epochs // 3))
     optimiser = Optimiser(learning_rate=1e-2, weight_decay=5e-4)
-    run = Run(_task(args), MODELS[row], optimiser, schedule, batch_size=1, seed=args.seed)
-    for setting in args.set:
-        run = override(run, setting)
-    source = args.hif or args.edges
-    job = Job("own/hypergraph", "own", source.name, row, run, tuple(args.set))
-    print(summary(carry_out(job, args.out, machine(args))))
-    print(f"in {args.out}; `anyorder predict {args.out}` writes a class for every node")
-    return 0
+    run = Run(_task(args), MODELS[names[args.model]], optimiser, schedule, batch_size=1, seed=args.seed)
+    use = f"`anyorder predict {folder}` writes a class for every node"
+    return train(run, args, folder, kind="hypergraph", data=source.name, use=use)
 
 
 def _task(args: argparse.Namespace) -> Any:

@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from anyorder.cli.experiments import RUNS, _add_machine, machine
+from anyorder.cli.experiments import RUNS, add_machine
+from anyorder.cli.own import model_folder, train
 
 MODELS = ("ours", "transformer", "mlp_pi", "gin", "gcn", "gin-vn", "gcn-vn", "fingerprint")
 EXAMPLE = """examples:
@@ -47,7 +48,7 @@ def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of initialisation and training (default: 0)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change any setting of the run")
     parser.add_argument("--out", type=Path, metavar="DIR", help=f"of the model (default: {RUNS}/molecules/DATA-MODEL)")
-    _add_machine(parser)
+    add_machine(parser)
 
 
 def add_explain(commands: Any) -> None:
@@ -83,17 +84,10 @@ def model_config(args: argparse.Namespace) -> Any:
 
 def _train(args: argparse.Namespace) -> int:
     from anyorder.tasks.molecules import OwnMolecules
-    from anyorder.training.config import override
-    from anyorder.training.fit import Job, carry_out
-    from anyorder.training.records import RECORD
-    from anyorder.training.run import Optimiser, Run, Schedule, slug
-    from anyorder.training.session import summary
+    from anyorder.training.run import Optimiser, Run, Schedule
 
     stem = args.data.name.removesuffix(".gz").removesuffix(".csv")
-    name = f"{slug(stem)}-{args.model}"
-    folder = args.out or RUNS / "molecules" / (name if args.seed == 0 else f"{name}-seed-{args.seed}")
-    if (folder / RECORD).exists():
-        raise ValueError(f"{folder} holds a trained model already: use another folder with --out")
+    folder = model_folder(args, "molecules", stem)
     task = OwnMolecules(
         data=str(args.data.resolve()),
         smiles=args.smiles,
@@ -114,12 +108,8 @@ def _train(args: argparse.Namespace) -> int:
         eval_batch_size=256,
         seed=args.seed,
     )
-    for setting in args.set:
-        run = override(run, setting)
-    job = Job(f"own/{name}", "own", stem, args.model, run, tuple(args.set))
-    print(summary(carry_out(job, folder, machine(args))))
-    print(f"in {folder}; `anyorder predict {folder} --input FILE` applies it")
-    return 0
+    use = f"`anyorder predict {folder} --input FILE` applies it"
+    return train(run, args, folder, kind="molecules", data=args.data.name, use=use)
 
 
 def _report(task: Any, args: argparse.Namespace) -> None:

@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from anyorder.cli.experiments import RUNS, _add_machine, machine
+from anyorder.cli.experiments import RUNS, add_machine
+from anyorder.cli.own import model_folder, train
 
 MODELS = ("ours", "ours-phi", "s2g", "s2g-plus", "siam", "siam-3", "gnn", "mlp")
 EXAMPLE = """examples:
@@ -43,7 +44,7 @@ def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the split, initialisation and training (default: 0)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change any setting of the run")
     parser.add_argument("--out", type=Path, metavar="DIR", help=f"of the model (default: {RUNS}/set-to-graph/DATA-MODEL)")
-    _add_machine(parser)
+    add_machine(parser)
 
 
 def add_draw(commands: Any) -> None:
@@ -81,16 +82,9 @@ def add_data(commands: Any) -> None:
 def _train(args: argparse.Namespace) -> int:
     from anyorder.data.own_sets import LabelKind, read_sets
     from anyorder.tasks.set_to_graph import SetsFromFile
-    from anyorder.training.config import override
-    from anyorder.training.fit import Job, carry_out
-    from anyorder.training.records import RECORD
-    from anyorder.training.run import Optimiser, Run, Schedule, slug
-    from anyorder.training.session import summary
+    from anyorder.training.run import Optimiser, Run, Schedule
 
-    name = f"{slug(args.data.stem)}-{args.model}"
-    folder = args.out or RUNS / "set-to-graph" / (name if args.seed == 0 else f"{name}-seed-{args.seed}")
-    if (folder / RECORD).exists():
-        raise ValueError(f"{folder} holds a trained model already: use another folder with --out")
+    folder = model_folder(args, "set-to-graph", args.data.stem)
     sets = read_sets(args.data)
     if sets.kind is LabelKind.NONE:
         raise ValueError(f"{args.data}: expected labels to learn from, 'edges' or 'partition', got features alone")
@@ -102,13 +96,9 @@ def _train(args: argparse.Namespace) -> int:
         batch_size=args.batch_size,
         seed=args.seed,
     )
-    for setting in args.set:
-        run = override(run, setting)
     print(f"{len(sets)} sets in {args.data}, labelled by {sets.kind.value}")
-    job = Job("own/set-to-graph", "own", args.data.name, args.model, run, tuple(args.set))
-    print(summary(carry_out(job, folder, machine(args))))
-    print(f"in {folder}; `anyorder predict {folder} --input FILE` writes {sets.kind.value}")
-    return 0
+    use = f"`anyorder predict {folder} --input FILE` writes {sets.kind.value}"
+    return train(run, args, folder, kind="set-to-graph", data=args.data.name, use=use)
 
 
 def model_config(args: argparse.Namespace, max_points: int) -> Any:
