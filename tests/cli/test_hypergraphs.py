@@ -56,7 +56,8 @@ def test_train_and_predict_hif(files, capsys):
 
 
 def test_a_training_of_little_time_goes_on_with_the_same_command(files, capsys):
-    command = "train hypergraph --hif graph.json --label team --epochs 3 --quiet --model mlp --minutes 1e-9".split()
+    line = "train hypergraph --hif graph.json --label team --epochs 3 --quiet --model mlp --minutes 1e-9"
+    command = line.split()
     for reached in ("1 of 3", "2 of 3"):
         assert main(command) == 0
         said = capsys.readouterr().out

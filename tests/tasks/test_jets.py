@@ -16,7 +16,16 @@ pytest.importorskip("uproot")
 from anyorder.baselines.vertexing import VertexFinder, measured_resolution
 from anyorder.cli import main
 from anyorder.data.jet_statistics import statistics
-from anyorder.data.jets import FEATURES, SPLITS, JetSample, normalisation, read_jets, write_jets
+from anyorder.data.jets import (
+    FEATURES,
+    JET_FEATURES,
+    SPLITS,
+    TRACK_FEATURES,
+    JetSample,
+    normalisation,
+    read_jets,
+    write_jets,
+)
 from anyorder.data.registry import folder
 from anyorder.data.sets import collate_sets
 from anyorder.data.tracks import Resolution, perigee
@@ -206,6 +215,26 @@ class TestRows:
         assert main(arguments) == 0
         rows = [json.loads(line)["partition"] for line in output.read_text().splitlines()]
         assert [len(row) for row in rows] == read_jets(place / SPLITS["test"]).num_tracks.tolist()
+
+    def test_new_jets_need_no_truth_and_keep_their_places(self, data, tmp_path):
+        machine = Machine(progress=False, accelerator="cpu", data_dir=data)
+        run = Run(Jets("simulated"), OneCluster(), schedule=Schedule(epochs=0), batch_size=32)
+        carry_out(Job("jets/one", "jets", "Jets (simulated)", "one", run), tmp_path / "model", machine)
+        uproot, ak = pytest.importorskip("uproot"), pytest.importorskip("awkward")
+        counts = [2, 0, 1, 3]
+        tracks = {name.removeprefix("trk_"): np.linspace(1, 2, 6, dtype=np.float32) for name in TRACK_FEATURES}
+        with uproot.recreate(tmp_path / "new.root") as file:
+            inner = ", ".join(f"{name}: float32" for name in tracks)
+            types = dict.fromkeys(JET_FEATURES, "float32") | {"trk": f"var * {{{inner}}}"}
+            tree = file.mktree("tree", types, counter_name=lambda counted: "n_trks")
+            jets = dict.fromkeys(JET_FEATURES, np.ones(4, dtype=np.float32))
+            tree.extend({**jets, "trk": ak.unflatten(ak.zip(tracks), counts)})
+        output = tmp_path / "vertices.jsonl"
+        arguments = ["predict", tmp_path / "model", "--input", tmp_path / "new.root", "--output", output]
+        assert main([str(argument) for argument in arguments]) == 0
+        assert [json.loads(line)["partition"] for line in output.read_text().splitlines()] == [[0, 0], [], [0], [0, 0, 0]]
+        with pytest.raises(ValueError, match=r"lacks the branches \['trk_vtx_index', 'jet_flav'\]"):
+            read_jets(tmp_path / "new.root")
 
 
 class TestCommands:

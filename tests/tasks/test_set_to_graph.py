@@ -28,6 +28,7 @@ from anyorder.tasks.set_to_graph import SetsFromFile, StandardisedSets, summed_p
 from anyorder.training.checkpoints import load_model, load_run
 from anyorder.training.config import from_data, to_data
 from anyorder.training.fit import Job, Machine, carry_out, resume
+from anyorder.training.records import Record
 from anyorder.training.run import Optimiser, PredictRequest, Run, Schedule
 
 QUIET = Machine(progress=False, accelerator="cpu")
@@ -218,7 +219,7 @@ class TestOwnSets:
             assert right > 0.6 * true
 
     def test_a_model_is_never_overwritten(self, tmp_path, capsys):
-        (tmp_path / "record.json").write_text("{}")
+        Record("own/x", "own", "x", "ours", "full", 0, "", (), {}, {}, [], 1.0, 1).write(tmp_path / "record.json")
         assert main(["train", "set-to-graph", "--data", "x.npz", "--out", str(tmp_path)]) == 1
         assert "holds a trained model already" in capsys.readouterr().err
 

@@ -160,26 +160,40 @@ def normalisation(sample: JetSample) -> Normalisation:
 
 
 def read_jets(path: str | Path, *, skip_non_finite: bool = False) -> JetSample:
-    """Read a ROOT file of jets.
+    """Read a ROOT file of jets with their vertices and flavours.
 
     Jets with no track or one have no pair to predict: they are left out and counted in ``skipped_short``. A jet with a
     feature that is NaN or infinite is an error, or left out and counted in ``skipped_non_finite`` on request.
     """
+    sample, _ = _read(path, fewest=2, labelled=True, skip_non_finite=skip_non_finite)
+    return sample
+
+
+def read_unlabelled_jets(path: str | Path) -> tuple[JetSample, NDArray[np.int64]]:
+    """Jets with at least one track of a ROOT file, which needs no vertices and flavours, and their numbers in the file."""
+    return _read(path, fewest=1, labelled=False, skip_non_finite=False)
+
+
+def _read(
+    path: str | Path, *, fewest: int, labelled: bool, skip_non_finite: bool
+) -> tuple[JetSample, NDArray[np.int64]]:
+    """The jets with at least ``fewest`` tracks, and where they stand in the file."""
     uproot, ak = require("uproot", "jets"), require("awkward", "jets")
     path = Path(path)
     _check_root(path)
     try:
         with uproot.open(path) as file:
-            arrays = _branches(file, path)
+            arrays = _branches(file, path, (*FEATURES, VERTEX, FLAVOUR) if labelled else FEATURES)
     except JetFileError:
         raise
     except Exception as error:  # damaged bytes surface as any error of the decoders below
         raise JetFileError(f"{path} is a damaged ROOT file: {type(error).__name__}: {error}") from error
-    flat = {name: ak.to_numpy(ak.flatten(arrays[name])) for name in (*TRACK_FEATURES, VERTEX)}
+    flat = {name: ak.to_numpy(ak.flatten(array)) for name, array in arrays.items() if array.ndim == 2}
     counts = _track_counts({name: ak.to_numpy(ak.num(arrays[name])) for name in flat}, path)
     jets = np.stack([ak.to_numpy(arrays[name]) for name in JET_FEATURES], axis=1).astype(np.float32)
     tracks = np.stack([flat[name] for name in TRACK_FEATURES], axis=1).astype(np.float32)
-    flavour = ak.to_numpy(arrays[FLAVOUR])
+    flavour = ak.to_numpy(arrays[FLAVOUR]) if labelled else np.zeros(len(counts), dtype=np.int32)
+    vertex = flat[VERTEX] if labelled else np.zeros(len(tracks), dtype=np.int32)
     unknown = sorted(set(np.unique(flavour).tolist()) - set(FLAVOURS))
     if unknown:
         raise JetFileError(f"{path}: {FLAVOUR} must be one of {sorted(FLAVOURS)}, got {unknown[:5]}")
@@ -192,15 +206,16 @@ def read_jets(path: str | Path, *, skip_non_finite: bool = False) -> JetSample:
             f"{path}: {np.sum(~finite)} of {len(finite)} jets have a feature that is NaN or infinite (the first is jet "
             f"{np.argmin(finite)}); pass skip_non_finite=True to leave them out"
         )
-    keep = finite & (counts > 1)
-    return JetSample(
+    keep = finite & (counts >= fewest)
+    sample = JetSample(
         features=np.concatenate([tracks, jets[owner]], axis=1)[keep[owner]],
-        vertex=flat[VERTEX][keep[owner]],
+        vertex=vertex[keep[owner]],
         offsets=np.concatenate([[0], np.cumsum(counts[keep])]),
         flavour=flavour[keep],
-        skipped_short=int(np.sum(finite & (counts <= 1))),
+        skipped_short=int(np.sum(finite & (counts < fewest))),
         skipped_non_finite=int(np.sum(~finite)),
     )
+    return sample, np.flatnonzero(keep)
 
 
 def _check_root(path: Path) -> None:
@@ -220,13 +235,12 @@ def _check_root(path: Path) -> None:
         raise JetFileError(f"{path} is truncated: its header promises {end} bytes, the file has {size}")
 
 
-def _branches(file: Any, path: Path) -> dict[str, Any]:
-    """The branches of the schema as awkward arrays, or an error that says what the file has instead."""
+def _branches(file: Any, path: Path, wanted: Sequence[str]) -> dict[str, Any]:
+    """Branches of the schema as awkward arrays, or an error that says what the file has instead."""
     kinds = file.classnames(cycle=False)
     if kinds.get(TREE) != "TTree":
         raise JetFileError(f"{path}: expected a TTree named {TREE!r}, got {kinds or 'nothing'}")
     tree = file[TREE]
-    wanted = (*FEATURES, VERTEX, FLAVOUR)
     missing = [name for name in wanted if name not in tree]
     if missing:
         raise JetFileError(f"{path}: the tree lacks the branches {missing}; it has {tree.keys()}")

@@ -24,6 +24,7 @@ from anyorder.data.jets import (
     Normalisation,
     normalisation,
     read_jets,
+    read_unlabelled_jets,
 )
 from anyorder.data.own_sets import LabelKind
 from anyorder.data.registry import locate
@@ -135,12 +136,15 @@ class Jets(PairTask):
             return EqualSizeBatches(data.sample.num_tracks, **place)
         return super().batches(data, shuffle=shuffle, **place)
 
-    def read_input(self, path: Path, shapes: dict[str, Any]) -> Sequence[SetSample]:
-        sample = read_jets(path)
+    def read_input(self, path: Path, shapes: dict[str, Any]) -> Sequence[SetSample | None]:
+        sample, numbers = read_unlabelled_jets(path)
         if shapes["compressed"]:
             sample = replace(sample, features=compressed(sample.features))
         jets = JetSets(sample, _constants(shapes))
-        return [jets[number] for number in range(len(jets))]
+        found: list[SetSample | None] = [None] * (len(sample) + sample.skipped_short)
+        for place, number in enumerate(numbers.tolist()):
+            found[number] = jets[place]
+        return found
 
 
 def _constants(shapes: dict[str, Any]) -> Normalisation:

@@ -86,8 +86,8 @@ class PairTask(Task):
     def num_items(self, batch: Any) -> int:
         return int(batch.num_sets)
 
-    def read_input(self, path: Path, shapes: dict[str, Any]) -> Sequence[SetSample]:
-        """The sets of a user's file, as the model wants them."""
+    def read_input(self, path: Path, shapes: dict[str, Any]) -> Sequence[SetSample | None]:
+        """The sets of a user's file, as the model wants them; None is a set without points."""
         sets = read_sets(path)
         if sets.channels != shapes["channels"]:
             expected = shapes["channels"]
@@ -101,7 +101,9 @@ class PairTask(Task):
             raise ValueError("name the sets with --input: a .parquet or .npz file with a set per row")
         output = request.output or request.input.with_name(f"{request.input.stem}.predicted.jsonl")
         sets = self.read_input(request.input, shapes)
-        found = predict_edges(model, sets) if self.answers is LabelKind.EDGES else predict_partitions(model, sets)
+        apply, nothing = (predict_edges, (0, 2)) if self.answers is LabelKind.EDGES else (predict_partitions, (0,))
+        answers = iter(apply(model, [points for points in sets if points is not None]))
+        found = [np.zeros(nothing, dtype=np.int64) if points is None else next(answers) for points in sets]
         write_predictions(output, found, self.answers)
         return f"{self.answers.value} of {len(found)} sets in {output}"
 
