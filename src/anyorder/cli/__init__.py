@@ -17,8 +17,8 @@ _DESCRIPTION = "Permutation-equivariant Transformers for sets, graphs, hypergrap
 _EXAMPLES = """examples:
   anyorder classes 2 2                      the 15 classes of a layer from edges to edges
   anyorder list                             every experiment that can be run
-  anyorder run chains --all --seeds 10      Table 1 of the paper
-  anyorder table chains                     measured beside the paper's values
+  anyorder run chains --all --scale full    Table 1 of the paper
+  anyorder table chains --records runs      what came of it beside the paper's values
   anyorder data list                        datasets, and whether they are here
   anyorder bench scaling --models gcn       time and memory against the number of edges
 """

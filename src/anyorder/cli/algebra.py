@@ -28,9 +28,9 @@ def show_classes(args: argparse.Namespace) -> int:
     if args.order_in < 0 or args.order_out < 0:
         raise ValueError(f"orders must be at least 0, got {args.order_in} and {args.order_out}")
     chosen = sorted(select(args.order_in, args.order_out, args.select), key=lambda cls: KINDS.index(cls.kind))
-    rows = [(cls.kind, str(cls), formula(cls), meaning(cls)) for cls in chosen]
-    lines = [("kind", "class", "formula", "meaning"), *rows]
-    widths = [max(len(line[n]) for line in lines) for n in range(4)]
+    rows = [(cls.kind, cls.name, str(cls), formula(cls), meaning(cls)) for cls in chosen]
+    lines = [("kind", "name", "class", "formula", "meaning"), *rows]
+    widths = [max(len(line[n]) for line in lines) for n in range(5)]
     for number, line in enumerate(lines):
         print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
         if number == 0:
