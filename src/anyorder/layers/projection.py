@@ -115,7 +115,7 @@ def _product(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 def add_product(total: Tensor, rows: Tensor, weight: Tensor) -> Tensor:
     """``total + rows @ weight``, which may be written over ``total``: it must be the caller's own."""
-    if torch.is_grad_enabled() or torch.compiler.is_compiling():
+    if torch.is_grad_enabled() or torch.compiler.is_compiling() or torch.is_autocast_enabled(total.device.type):
         return torch.addmm(total, rows, weight)
     return total.addmm_(rows, weight)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from importlib import util
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -18,6 +20,7 @@ BACKENDS = ("auto", "reference", "numba", "products", "triton")
 WIDE = 1024  # features x channels of a head from which on products of matrices are faster than loops,
 LONG = 2**20  # where a group has so many of these in all of its rows and heads
 INSTALLED = {name: util.find_spec(name) is not None for name in ("numba", "triton")}
+Operator = TypeVar("Operator", bound=Callable[..., Any])
 _forced: list[str] = [os.environ.get("ANYORDER_BACKEND", "auto")]
 
 
@@ -76,8 +79,8 @@ def segment_attention(
     """
     if features.kind == "exp":
         raise ValueError("apply the softmax feature map before, with its exponents shifted; then use the kind 'none'")
-    single = query.dtype in (torch.bfloat16, torch.float16)
-    inputs = [part.float() if single else part for part in (query, key, value)]
+    half = (torch.bfloat16, torch.float16)
+    inputs = [part.float() if part.dtype in half else part for part in (query, key, value)]
     sums, norms = torch.ops.anyorder.segment_attention(
         *inputs,
         features.directions,
@@ -89,10 +92,22 @@ def segment_attention(
         features.eps,
         normalize,
     )
-    return (sums.to(query.dtype), norms.to(query.dtype)) if single else (sums, norms)
+    return sums.to(value.dtype), norms.to(value.dtype)
+
+
+def _in_given_precision(operator: Operator) -> Operator:
+    """The operator without autocast, which would change the precision of some of its products."""
+
+    @wraps(operator)
+    def run(query: Tensor, *rest: Any) -> Any:
+        with torch.autocast(query.device.type, enabled=False):
+            return operator(query, *rest)
+
+    return run  # type: ignore[return-value]
 
 
 @torch.library.custom_op("anyorder::segment_attention", mutates_args=())
+@_in_given_precision
 def _forward(
     query: Tensor,
     key: Tensor,
@@ -134,6 +149,7 @@ def _(query, key, value, directions, key_order, key_pointer, query_order, query_
 
 
 @torch.library.custom_op("anyorder::segment_attention_backward", mutates_args=())
+@_in_given_precision
 def _backward(
     query: Tensor,
     key: Tensor,
