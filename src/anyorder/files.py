@@ -15,11 +15,11 @@ _UNFINISHED = ".part"
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path beside ``path``, which takes its place in one step when the block ends well."""
+    """A temporary path beside ``path`` with its suffix, which takes its place in one step when the block ends well."""
     temporary: Path | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=_UNFINISHED)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}{_UNFINISHED}.", suffix=path.suffix)
         os.close(handle)
         temporary = Path(name)
         yield temporary
@@ -28,6 +28,8 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.chmod(0o666 & ~_umask())  # as if it had been made by open(): mkstemp shuts others out
         temporary.replace(path)
     except OSError as error:
+        if error.errno is None:  # of something else that went wrong in the block
+            raise
         problem = f"could not write {path}: {error.strerror or error}; what was there before is untouched"
         raise OSError(error.errno, problem) from error
     finally:
@@ -43,7 +45,7 @@ def _umask() -> int:
 
 def remove_unfinished(folder: Path) -> None:
     """Remove what a killed process was writing in a folder."""
-    for path in folder.glob(f".*{_UNFINISHED}"):
+    for path in folder.glob(f".*{_UNFINISHED}.*"):
         with suppress(OSError):
             path.unlink()
 

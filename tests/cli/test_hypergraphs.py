@@ -67,6 +67,17 @@ def test_a_training_of_little_time_goes_on_with_the_same_command(files, capsys):
     assert main(command) == 1
 
 
+def test_a_training_does_not_go_on_with_other_data(files, capsys):
+    line = "train hypergraph --edges edges.txt --labels labels.csv --epochs 3 --quiet --model mlp --minutes 1e-9 --out model"
+    assert main(line.split()) == 0
+    *lines, last = (files / "labels.csv").read_text().splitlines()
+    (files / "labels.csv").write_text("\n".join(lines))
+    assert main(line.split()) == 1
+    assert "the data changed since the training in model began" in capsys.readouterr().err
+    (files / "labels.csv").write_text("\n".join([*lines, last]))
+    assert main(line.split()) == 0
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [

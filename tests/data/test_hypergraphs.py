@@ -51,7 +51,6 @@ def test_wrong_edges_are_refused(edges, problem):
         ({"node_features": torch.zeros(2, 4)}, r"node_features .* expected shape \(3, channels\), got \(2, 4\)"),
         ({"node_features": torch.zeros(3, 4).double()}, "must be float32, got torch.float64"),
         ({"node_features": torch.tensor([[0.0], [float("nan")], [0.0]])}, "finite: that of node 1"),
-        ({"edge_features": torch.zeros(3)}, r"expected shape \(1, channels\)"),
         ({"edge_weights": torch.tensor([0.0])}, "positive: edge 0 has 0.0"),
         ({"labels": torch.tensor([0, 1])}, r"expected shape \(3,\)"),
         ({"labels": torch.tensor([0, 1, -2])}, "-1 for unknown, got -2"),
@@ -204,6 +203,12 @@ def test_without_features_nodes_have_those_of_the_structure(tmp_path):
         ("a,b\n", "node\na\n", None, "a column of nodes and different columns of numbers"),
         ("a,b\n", None, "node,label,x\n", "two columns, node and label"),
         ("a,b\n", None, "node,label\na,x\na,y\n", "line 3: node 'a' has a label already"),
+        ("a,b\n", None, 'node,label\na,"x\nb,y\n', "line 3: not a CSV line"),
+        ("a,b\n", None, "a,x\nb,y\n", "expected a header such as node,label before the rows, got the row of node 'a'"),
+        ("a,b\n", None, "node,label\n,x\n", "line 2: a node without a name"),
+        ("a,b\n", None, "node,label\nA,x\nB,y\n", "no node with a label is in a hyperedge"),
+        ('a,b\n"c,d\n', None, None, "line 2: unexpected end of data"),
+        ('{"incidences": []}', None, None, "begins like a JSON file"),
     ],
 )
 def test_wrong_files_are_refused_by_line(tmp_path, edges, features, labels, problem):
@@ -213,6 +218,51 @@ def test_wrong_files_are_refused_by_line(tmp_path, edges, features, labels, prob
         path.write_text(texts[name] or "")
     with pytest.raises(ValueError, match=problem):
         read_edge_list(paths.pop("edges"), **paths)
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "edges"),
+    [
+        ("a\nb,c\nc,d,e\n", ("a", "b", "c", "d", "e"), [(0,), (1, 2), (2, 3, 4)]),
+        ("# one, two\nNew York\nBoston, New York\n", ("New York", "Boston"), [(0,), (1, 0)]),
+        ('"Smith, J.", bob\nbob\n', ("Smith, J.", "bob"), [(0, 1), (1,)]),
+        ("a b\nb\n", ("a", "b"), [(0, 1), (1,)]),
+        ("a,x\tb\n", ("a,x", "b"), [(0, 1)]),
+    ],
+)
+def test_what_separates_names_is_told_by_the_whole_file(tmp_path, text, names, edges):
+    (tmp_path / "edges").write_text(text)
+    data = read_edge_list(tmp_path / "edges")
+    assert data.node_names == names
+    assert [data.hypergraph.edge(number) for number in range(data.hypergraph.num_edges)] == edges
+
+
+def test_damaged_bytes_are_named(tmp_path):
+    packed = gzip.compress(b"a,b\nb,c\n" * 1000)
+    for broken, problem in ((packed[:-9], "not a whole gzip file"), (b"a,b\n", "not a whole gzip file")):
+        (tmp_path / "edges.txt.gz").write_bytes(broken)
+        with pytest.raises(ValueError, match=problem):
+            read_edge_list(tmp_path / "edges.txt.gz")
+    (tmp_path / "edges.txt").write_bytes("a,b\nb,caf\u00e9\n".encode("latin-1"))
+    with pytest.raises(ValueError, match="line 2: byte 0xe9 at column 6 is not UTF-8"):
+        read_edge_list(tmp_path / "edges.txt")
+
+
+def test_classes_of_hif_are_names_or_whole_numbers(tmp_path):
+    def read(*values):
+        nodes = [{"node": node, "attrs": {"kind": value}} for node, value in zip(("a", "b", 7), values, strict=True)]
+        return read_hif_hypergraph(hif(tmp_path, nodes=nodes), label="kind")
+
+    data = read(float("nan"), 1, 1.0)
+    assert data.label_names == ("1",) and data.hypergraph.labels.tolist() == [UNKNOWN, 0, 0]
+    with pytest.raises(ValueError, match=r"a class is a name or a whole number, node 'b' has \[1, 2\]"):
+        read("x", [1, 2], "y")
+
+
+@pytest.mark.parametrize("weight", ["heavy", None, [1]])
+def test_weights_of_hif_are_numbers(tmp_path, weight):
+    with pytest.raises(ValueError, match="weight of edge 'x': expected a finite number"):
+        read_hif_hypergraph(hif(tmp_path, edges=[{"edge": "x", "attrs": {"weight": weight}}]), label="kind")
 
 
 def test_a_missing_file_is_named(tmp_path):
@@ -229,7 +279,7 @@ def hif(tmp_path, **changes):
             {"node": "b", "attrs": {"kind": "dog", "age": 4, "at": [0.0, 1.0]}},
             {"node": 7, "attrs": {"age": 5, "at": [0.5, 0.5]}},
         ],
-        "edges": [{"edge": "x", "weight": 2.0, "attrs": {"year": 2001}}, {"edge": "y", "attrs": {"year": 2002}}],
+        "edges": [{"edge": "x", "weight": 2.0, "attrs": {"year": 2001}}, {"edge": "y"}],
         **changes,
     }
     path = tmp_path / "graph.json"
@@ -245,7 +295,6 @@ def test_a_hif_file_has_everything(tmp_path):
     assert graph.node_features is not None and graph.node_features[0].tolist() == [3.0, 1.0, 2.0]
     assert graph.labels is not None and graph.labels.tolist() == [0, 1, UNKNOWN]
     assert graph.edge_weights is not None and graph.edge_weights.tolist() == [2.0, 1.0]
-    assert graph.edge_features is not None and graph.edge_features.tolist() == [[2001.0], [2002.0]]
     assert graph.edge(1) == (1, 2)
 
 

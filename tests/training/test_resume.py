@@ -180,8 +180,8 @@ def test_a_run_killed_by_the_system_in_the_middle_of_an_epoch_resumes(tmp_path):
     assert ended.returncode == -signal.SIGKILL
     folder = chains().folder(tmp_path / "killed")
     assert (folder / "last.ckpt").exists() and not (folder / "record.json").exists()
-    (folder / ".last.ckpt.abcdef.part").write_bytes(b"what the killed process was writing")
+    (folder / ".last.ckpt.part.abcdef.ckpt").write_bytes(b"what the killed process was writing")
     again = resume(folder, QUIET)
     assert same(weights(folder), weights(chains().folder(tmp_path / "whole")))
     assert again.metrics == whole.metrics and again.history == whole.history
-    assert not list(folder.glob(".*.part"))
+    assert not list(folder.glob(".*.part.*"))

@@ -149,7 +149,7 @@ def _statistics(args: argparse.Namespace) -> int:
     from anyorder.data.jet_statistics import statistics, statistics_table
     from anyorder.data.jets import SPLITS, concatenate, read_jets
     from anyorder.data.registry import locate
-    from anyorder.training.files import replacing
+    from anyorder.files import replacing
 
     columns = {}
     for name in args.names:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import gzip
+import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import accumulate, islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,9 +47,7 @@ def stream_table(
     """
     _check_columns(columns, weight)
     path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
-    with path.open("rb") as file, _progress(file, path, progress) as source:
+    with _bytes(path, progress) as source:
         layout = None if header else _Layout.first(columns, weight)
         for lines, rows in _chunks(source, path, delimiter):
             if layout is None:
@@ -55,6 +55,26 @@ def stream_table(
                 lines, rows = lines[1:], rows[1:]
             if rows:
                 yield layout.chunk(path, lines, rows)
+
+
+def read_rows(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
+    """The rows of a UTF-8 CSV file that are not blank, with the line that each ends on."""
+    with _bytes(path) as source:
+        for lines, rows in _chunks(source, path, delimiter):
+            yield from zip(lines, rows, strict=True)
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a UTF-8 text file that are not blank, without blanks around them, by number."""
+    with _bytes(path) as source:
+        _skip_mark(source)
+        for number, line in enumerate(source, 1):
+            try:
+                text = line.decode().strip()
+            except UnicodeDecodeError as error:
+                raise _not_utf8(path, number, error) from None
+            if text:
+                yield number, text
 
 
 def _check_columns(columns: Sequence[str], weight: str | None) -> None:
@@ -124,18 +144,14 @@ def _weights(path: Path, lines: Sequence[int], fields: Sequence[str]) -> NDArray
 
 def _chunks(source: BinaryIO, path: Path, delimiter: str) -> Iterator[tuple[Sequence[int], list[list[str]]]]:
     """Rows that are not blank, with the line that each ends on."""
-    if source.read(3) != b"\xef\xbb\xbf":  # the mark that some editors put before UTF-8
-        source.seek(0)
+    _skip_mark(source)
     reader = csv.reader(map(bytes.decode, source), delimiter=delimiter, strict=True)
     while True:
         before = reader.line_num
         try:
             rows = list(islice(reader, CHUNK_ROWS))
         except UnicodeDecodeError as error:
-            raise ValueError(
-                f"{path}, line {reader.line_num + 1}: byte 0x{error.object[error.start]:02x} at column {error.start + 1} "
-                "is not UTF-8; save the file in UTF-8 and try again"
-            ) from None
+            raise _not_utf8(path, reader.line_num + 1, error) from None
         except csv.Error as error:
             raise ValueError(f"{path}, line {reader.line_num}: not a CSV line: {error}") from error
         if not rows:
@@ -150,12 +166,30 @@ def _chunks(source: BinaryIO, path: Path, delimiter: str) -> Iterator[tuple[Sequ
             yield lines, rows
 
 
+def _skip_mark(source: BinaryIO) -> None:
+    if source.read(3) != b"\xef\xbb\xbf":  # the mark that some editors put before UTF-8
+        source.seek(0)
+
+
+def _not_utf8(path: Path, line: int, error: UnicodeDecodeError) -> ValueError:
+    byte = f"byte 0x{error.object[error.start]:02x} at column {error.start + 1}"
+    return ValueError(f"{path}, line {line}: {byte} is not UTF-8; save the file in UTF-8 and try again")
+
+
 @contextmanager
-def _progress(file: BinaryIO, path: Path, shown: bool) -> Iterator[BinaryIO]:
-    """The file itself, or with ``shown`` the file behind a progress bar on the bytes read."""
-    if not shown:
-        yield file
-        return
-    bar = require("rich.progress", "train")
-    with bar.wrap_file(file, total=path.stat().st_size, description=f"Reading {path.name}") as wrapped:
-        yield wrapped
+def _bytes(path: Path, progress: bool = False) -> Iterator[BinaryIO]:
+    """What a file holds, unpacked if its name ends in ``.gz``, with ``progress`` behind a bar on the bytes read."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist or is not a file")
+    with path.open("rb") as file, ExitStack() as stack:
+        source: Any = file
+        if progress:
+            bar = require("rich.progress", "train")
+            wrapped = bar.wrap_file(file, total=path.stat().st_size, description=f"Reading {path.name}")
+            source = stack.enter_context(wrapped)
+        if path.suffix.lower() == ".gz":
+            source = stack.enter_context(gzip.open(source))
+        try:
+            yield source
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise ValueError(f"{path} is not a whole gzip file: {error}") from error

@@ -14,8 +14,8 @@ from torch.utils.data import Dataset
 
 from anyorder.data.registry import data_dir
 from anyorder.data.sets import SetSample
-from anyorder.data.whole_files import written_whole
 from anyorder.extras import require
+from anyorder.files import replacing
 
 
 def delaunay_set(num_points: int, rng: np.random.Generator) -> SetSample:
@@ -125,7 +125,7 @@ class StoredSets(Dataset[SetSample]):
 
     def save(self, path: Path) -> None:
         """Write one npz file, whole or not at all."""
-        with written_whole(path) as partial, partial.open("wb") as file:
+        with replacing(path) as partial, partial.open("wb") as file:
             np.savez(file, points=self.points, sizes=self.sizes, edges=self.edges, edge_counts=self.edge_counts)
 
     @classmethod

@@ -1,24 +1,26 @@
 """A user's own hypergraph: a list of hyperedges with CSV files of features and labels, or a HIF file.
 
-Hyperedges: one a line, the names of its nodes separated by tabs, commas or blanks (what the first edge has, in this order of
-preference); empty lines and lines that begin with # are skipped. Features: a CSV file with a header, whose first column
-names the node and whose others are numbers. Labels: a CSV file with a header and two columns, node and class; nodes may be
-missing or have an empty class. A node that only these files name is in no edge. Files ending in ``.gz`` are unpacked.
+Hyperedges: one a line, the names of its nodes separated by tabs, commas or blanks (what the file has, in this order of
+preference; a name with a comma can stand in quotes); empty lines and lines that begin with # are skipped. Features: a CSV
+file with a header, whose first column names the node and whose others are numbers. Labels: a CSV file with a header and two
+columns, node and class; nodes may be missing or have an empty class. A node that only these files name is in no edge. Files
+ending in ``.gz`` are unpacked.
 """
 
 from __future__ import annotations
 
 import csv
-import gzip
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from anyorder.data.csv_stream import read_lines, read_rows
 from anyorder.data.hypergraphs import UNKNOWN, Hypergraph, NamedHypergraph
 
 PathName = str | PathLike[str]
@@ -28,10 +30,13 @@ STRUCTURE = ("log degree", "mean log edge size")
 
 def read_edge_list(edges: PathName, *, features: PathName | None = None, labels: PathName | None = None) -> NamedHypergraph:
     """The hypergraph of a list of hyperedges; without features, nodes have those of ``structural_features``."""
-    members = list(_edges(Path(edges)))
+    members = _edges(Path(edges))
     names = dict.fromkeys(name for edge in members for name in edge)
-    table, columns = _feature_table(Path(features)) if features is not None else ({}, ())
-    classes = _label_table(Path(labels)) if labels is not None else {}
+    table, columns = _feature_table(Path(features), names) if features is not None else ({}, ())
+    classes = _label_table(Path(labels), names) if labels is not None else {}
+    if classes and names.keys().isdisjoint(classes):
+        some = f"{next(iter(classes))!r} and others in {labels}, {next(iter(names))!r} and others in {edges}"
+        raise ValueError(f"no node with a label is in a hyperedge: there are {some}; names must be written alike")
     names.update(dict.fromkeys([*table, *classes]))
     number = {name: place for place, name in enumerate(names)}
     if features is not None:
@@ -50,8 +55,8 @@ def read_edge_list(edges: PathName, *, features: PathName | None = None, labels:
 def read_hif_hypergraph(path: PathName, *, label: str = "label") -> NamedHypergraph:
     """The hypergraph of a HIF file: the class of a node is its attribute ``label``, its features are its other attributes.
 
-    Numbers and lists of numbers are features, and must then be so at every node; text is not read. The same holds for
-    edges, whose weight is the weight of the edge.
+    Numbers and lists of numbers are features, and must then be so at every node; text is not read. Of an edge, its weight
+    is read.
     """
     from anyorder.convert.hif import read_hif
     from anyorder.convert.hif_document import parse
@@ -66,19 +71,30 @@ def read_hif_hypergraph(path: PathName, *, label: str = "label") -> NamedHypergr
     if len(set(names)) != len(names):
         raise ValueError(f"{path} names nodes by a number and by text that reads the same: their names must differ")
     features, columns = _attributes(found.node_attributes, names, "node", leave=label)
-    edge_names = tuple(map(str, found.edge_names))
-    edge_features, _ = _attributes(found.edge_attributes, edge_names, "edge", leave="weight")
-    weights = [attributes.get("weight", 1.0) for attributes in found.edge_attributes]
+    weights = [
+        _number(attributes.get("weight", 1.0), f"{path}, weight of edge {name!r}")
+        for name, attributes in zip(found.edge_names, found.edge_attributes, strict=True)
+    ]
     graph = Hypergraph.of_edges(
         found.edges,
         num_nodes=len(names),
         node_features=features,
-        edge_features=edge_features,
         edge_weights=torch.tensor(weights, dtype=torch.float32) if any(weight != 1 for weight in weights) else None,
     )
-    given = [attributes.get(label) for attributes in found.node_attributes]
-    label_names, known = _classes(["" if value is None else str(value) for value in given])
+    given = zip(names, found.node_attributes, strict=True)
+    label_names, known = _classes([_label(attributes.get(label), path, name) for name, attributes in given])
     return _named(graph, names, label_names, known, columns)
+
+
+def _label(value: Any, path: PathName, node: str) -> str:
+    """The name of a class, empty where it is not known; 1 and 1.0 are the same."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, str | int):
+        return str(value).strip()
+    raise ValueError(f"{path}: a class is a name or a whole number, node {node!r} has {value!r}")
 
 
 def structural_features(graph: Hypergraph) -> Tensor:
@@ -93,44 +109,49 @@ def _named(
     graph: Hypergraph, names: tuple[str, ...], label_names: tuple[str, ...], known: Tensor, columns: tuple[str, ...]
 ) -> NamedHypergraph:
     features = graph.node_features if graph.node_features is not None else structural_features(graph)
-    whole = Hypergraph(
-        graph.num_nodes, graph.members, graph.offsets, features, known, graph.edge_features, graph.edge_weights
-    )
+    whole = replace(graph, node_features=features, labels=known)
     return NamedHypergraph(whole, names, label_names, columns if graph.node_features is not None else STRUCTURE)
 
 
 def _classes(given: Sequence[str]) -> tuple[tuple[str, ...], Tensor]:
     """The names of the classes, in order of their numbers or of the alphabet, and the class of each node."""
     distinct = {name for name in given if name}
-    numeric = all(name.lstrip("-").isdecimal() for name in distinct)
+    numeric = all(name.removeprefix("-").isdecimal() for name in distinct)
     names = tuple(sorted(distinct, key=(lambda name: (int(name), name)) if numeric else (lambda name: (0, name))))
     place = {name: number for number, name in enumerate(names)}
     return names, torch.tensor([place.get(name, UNKNOWN) for name in given], dtype=torch.int64)
 
 
-def _edges(path: Path) -> Iterator[list[str]]:
-    separator: str | None = None
-    found = False
-    with _open(path) as file:
-        for row, line in enumerate(file, 1):
-            text = line.strip()
-            if not text or text.startswith("#"):
-                continue
-            if not found:
-                found, separator = True, next((mark for mark in "\t," if mark in text), None)
-            edge = [name.strip() for name in text.split(separator)]
-            if "" in edge:
-                raise ValueError(f"{path}, line {row}: a node without a name, in {text[:60]!r}")
-            if len(set(edge)) != len(edge):
-                twice = next(name for name in edge if edge.count(name) > 1)
-                raise ValueError(f"{path}, line {row}: an edge is a set of nodes, got {twice!r} more than once")
-            yield edge
-    if not found:
+def _edges(path: Path) -> list[list[str]]:
+    lines = [(number, text) for number, text in read_lines(path) if not text.startswith("#")]
+    if not lines:
         raise ValueError(f"{path} has no hyperedges: expected one a line, with the names of its nodes")
+    if lines[0][1].startswith("{"):
+        raise ValueError(f"{path} begins like a JSON file: expected hyperedges, one a line (HIF files end in .json)")
+    separator = next((mark for mark in "\t," if any(mark in text for _, text in lines)), None)
+    edges = []
+    for row, text in lines:
+        edge = text.split() if separator is None else _fields(text, separator, f"{path}, line {row}")
+        if "" in edge:
+            raise ValueError(f"{path}, line {row}: a node without a name, in {text[:60]!r}")
+        if len(set(edge)) != len(edge):
+            twice = next(name for name in edge if edge.count(name) > 1)
+            raise ValueError(f"{path}, line {row}: an edge is a set of nodes, got {twice!r} more than once")
+        edges.append(edge)
+    return edges
 
 
-def _feature_table(path: Path) -> tuple[dict[str, list[float]], tuple[str, ...]]:
-    header, rows = _csv(path)
+def _fields(text: str, separator: str, where: str) -> list[str]:
+    """The names of a line, without blanks around them and quotes."""
+    try:
+        [fields] = csv.reader([text], delimiter=separator, skipinitialspace=True, strict=True)
+    except csv.Error as error:
+        raise ValueError(f"{where}: {error}, in {text[:60]!r}") from error
+    return [name.strip() for name in fields]
+
+
+def _feature_table(path: Path, nodes: Container[str]) -> tuple[dict[str, list[float]], tuple[str, ...]]:
+    header, rows = _csv(path, nodes)
     if len(header) < 2 or len(set(header)) != len(header):
         raise ValueError(f"{path}: expected a header with a column of nodes and different columns of numbers, got {header}")
     table: dict[str, list[float]] = {}
@@ -146,19 +167,19 @@ def _feature_table(path: Path) -> tuple[dict[str, list[float]], tuple[str, ...]]
     return table, tuple(header[1:])
 
 
-def _number(text: str, where: str) -> float:
+def _number(given: Any, where: str) -> float:
     try:
-        value = float(text)
-    except ValueError:
+        value = float(given)
+    except (TypeError, ValueError, OverflowError):
         value = math.nan
     if not math.isfinite(value):
-        hint = "turn classes into a column of 0 and 1 for each"
-        raise ValueError(f"{where}: expected a finite number, got {text!r} ({hint})")
+        hint = " (turn classes into a column of 0 and 1 for each)" if isinstance(given, str) else ""
+        raise ValueError(f"{where}: expected a finite number, got {str(given)[:60]!r}{hint}")
     return value
 
 
-def _label_table(path: Path) -> dict[str, str]:
-    header, rows = _csv(path)
+def _label_table(path: Path, nodes: Container[str]) -> dict[str, str]:
+    header, rows = _csv(path, nodes)
     if len(header) != 2:
         raise ValueError(f"{path}: expected a header with two columns, node and label, got {header}")
     table: dict[str, str] = {}
@@ -169,27 +190,20 @@ def _label_table(path: Path) -> dict[str, str]:
     return table
 
 
-def _csv(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """The header and the rows with their line numbers."""
-    with _open(path) as file:
-        reader = csv.reader(file)
-        header = [name.strip() for name in next(reader, [])]
-        rows = []
-        for row in reader:
-            if not row:
-                continue
-            if len(row) != len(header):
-                raise ValueError(f"{path}, line {reader.line_num}: expected {len(header)} columns, got {len(row)}")
-            rows.append((reader.line_num, [text.strip() for text in row]))
-    return header, rows
-
-
-def _open(path: Path) -> TextIO:
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist or is not a file")
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return path.open(encoding="utf-8-sig", newline="")
+def _csv(path: Path, nodes: Container[str]) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """The header and the rows with their line numbers; nodes that are known tell a row from a header."""
+    _, header = next(rows := read_rows(path), (0, []))
+    header = [name.strip() for name in header]
+    if header and header[0] in nodes:
+        raise ValueError(f"{path}: expected a header such as node,label before the rows, got the row of node {header[0]!r}")
+    found = []
+    for line, row in rows:
+        if len(row) != len(header):
+            raise ValueError(f"{path}, line {line}: expected {len(header)} columns, got {len(row)}")
+        found.append((line, [text.strip() for text in row]))
+        if not found[-1][1][0]:
+            raise ValueError(f"{path}, line {line}: a node without a name, in {row}")
+    return header, found
 
 
 def _attributes(

@@ -55,15 +55,12 @@ class Hypergraph(TensorRecord):
     """(nodes, channels) float32."""
     labels: Tensor | None = None
     """(nodes,) int64: the class of each node, -1 where it is not known."""
-    edge_features: Tensor | None = None
-    """(edges, channels) float32."""
     edge_weights: Tensor | None = None
     """(edges,) float32, positive."""
 
     def __post_init__(self) -> None:
         _check_structure(self)
         _check_rows(self.node_features, "node_features", self.num_nodes, "node", ndim=2)
-        _check_rows(self.edge_features, "edge_features", self.num_edges, "edge", ndim=2)
         _check_rows(self.edge_weights, "edge_weights", self.num_edges, "edge", ndim=1)
         if self.edge_weights is not None and not bool((self.edge_weights > 0).all()):
             edge = int((self.edge_weights <= 0).nonzero()[0])

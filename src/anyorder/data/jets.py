@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from anyorder.extras import require
+from anyorder.files import replacing
 
 TREE = "tree"
 TRACK_FEATURES = ("trk_d0", "trk_z0", "trk_phi", "trk_ctgtheta", "trk_pt", "trk_charge")
@@ -272,17 +272,11 @@ def write_jets(path: str | Path, sample: JetSample) -> None:
     """Write a sample as a ROOT file of the same schema; the file appears when it is whole."""
     uproot, ak = require("uproot", "jets"), require("awkward", "jets")
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     tracks = {name: sample.features[:, column] for column, name in enumerate(TRACK_FEATURES)} | {VERTEX: sample.vertex}
     inner = {name.removeprefix("trk_"): values for name, values in tracks.items()}
     jets = dict(zip(JET_FEATURES, sample.jet_features.T, strict=True)) | {FLAVOUR: sample.flavour}
     types = {name: str(values.dtype) for name, values in jets.items()}
     types["trk"] = "var * {" + ", ".join(f"{name}: {values.dtype}" for name, values in inner.items()) + "}"
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with uproot.recreate(partial) as file:
-            tree = file.mktree(TREE, types, counter_name=lambda counted: "n_trks")
-            tree.extend({**jets, "trk": ak.unflatten(ak.zip(inner), sample.num_tracks)})
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(path) as partial, uproot.recreate(partial) as file:
+        tree = file.mktree(TREE, types, counter_name=lambda counted: "n_trks")
+        tree.extend({**jets, "trk": ak.unflatten(ak.zip(inner), sample.num_tracks)})

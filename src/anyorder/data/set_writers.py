@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from anyorder.data.own_sets import EDGE_COUNTS, EDGES, FEATURES, PARTITION, SIZES, LabelKind
 from anyorder.data.sets import SetSample
-from anyorder.data.whole_files import written_whole
 from anyorder.extras import require
+from anyorder.files import replacing
 
 Column = Sequence[npt.NDArray[Any]]
 
@@ -59,7 +59,7 @@ def _write(path: Path, columns: Mapping[str, Column], endings: Sequence[str]) ->
     if not all(columns.values()):
         raise ValueError(f"{path}: there is nothing to write, expected at least one set")
     writers = {".parquet": _write_parquet, ".npz": _write_npz, ".jsonl": _write_json_lines}
-    with written_whole(path) as partial:
+    with replacing(path) as partial:
         writers[path.suffix](partial, columns)
 
 

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from anyorder.data.delaunay import DelaunaySets
 from anyorder.data.sets import SetSample
 from anyorder.extras import require
+from anyorder.files import read_json
 from anyorder.tasks.delaunay import Delaunay
 from anyorder.tasks.set_to_graph import StandardisedSets, predict_edges
 from anyorder.training.checkpoints import load_model, load_run
-from anyorder.training.files import read_json
 
 Edges = NDArray[np.int64]
 SHIPPED = Path(__file__).parent.parent / "checkpoints"

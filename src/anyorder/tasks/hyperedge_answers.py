@@ -18,9 +18,9 @@ from anyorder.data.tables import encode_table
 from anyorder.data.tuples import Ints, KnownTuples, offsets_of
 from anyorder.data.vocabulary import Vocabulary
 from anyorder.extras import require
+from anyorder.files import replacing
 from anyorder.tasks.hyperedge_data import Known, distinct_tuples
 from anyorder.tasks.hyperedge_models import TupleNetwork
-from anyorder.training.files import replacing
 from anyorder.training.run import PredictRequest
 
 CHUNK = 2**16  # tuples that are scored at once

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from anyorder.data.hypergraph_files import read_edge_list, read_hif_hypergraph
 from anyorder.data.hypergraphs import UNKNOWN, NamedHypergraph
-from anyorder.training.files import replacing
+from anyorder.files import replacing
 from anyorder.training.run import PredictRequest
 
 
@@ -21,7 +21,7 @@ def read_request(request: PredictRequest, shapes: dict[str, Any], label: str) ->
     path = request.input
     assert path is not None
     features = request.options.get("features")
-    if path.name.removesuffix(".gz").endswith(".json"):
+    if ".json" in [ending.lower() for ending in path.suffixes[-2:]]:
         if features is not None:
             raise ValueError(f"{path} is a HIF file, which has its features inside: {features} is not needed")
         data = read_hif_hypergraph(path, label=label)
@@ -51,7 +51,10 @@ def default_output(request: PredictRequest) -> Path:
     """Where predictions go unless told: beside the input, or into the folder of the model."""
     if request.input is None:
         return request.folder / "predictions.csv"
-    return request.input.with_name(request.input.name.split(".")[0] + "-predictions.csv")
+    stem = request.input
+    while stem.suffix.lower() in (".gz", ".json", ".txt", ".csv", ".tsv"):
+        stem = stem.with_suffix("")
+    return stem.with_name(f"{stem.name}-predictions.csv")
 
 
 def write_predictions(path: Path, data: NamedHypergraph, probabilities: Tensor, classes: list[str]) -> None:

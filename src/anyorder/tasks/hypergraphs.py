@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -98,6 +99,7 @@ class NodeClassification(Task):
         split = self.split(data, seed)
         shapes = shapes_of(data, self.normalise)
         graph = normalised(data.hypergraph, shapes)
+        shapes["digest"] = _digest(data.hypergraph, split)
         valid, test = WholeHypergraph(graph, split.valid), WholeHypergraph(graph, split.test)
         return Splits(WholeHypergraph(graph, split.train, self.updates), valid, test, shapes)
 
@@ -217,17 +219,24 @@ def shapes_of(data: NamedHypergraph, normalise: Normalisation) -> dict[str, Any]
     shapes = {
         "channels_in": features.shape[1],
         "channels_out": max(graph.num_classes, len(data.label_names)),
-        "edge_channels_in": 0 if graph.edge_features is None else graph.edge_features.shape[1],
-        "max_edge_size": int(graph.sizes.max()) if graph.num_edges else 0,
         "label_names": list(data.label_names),
         "feature_names": list(data.feature_names),
         "normalise": normalise,
     }
     if normalise == "columns":
-        deviation = features.std(0, unbiased=False)
-        shapes["mean"] = features.mean(0).tolist()
-        shapes["deviation"] = deviation.where(deviation > 0, 1.0).tolist()
+        deviation, mean = torch.std_mean(features.double(), 0, unbiased=False)
+        constant = deviation <= 1e-6 * mean.abs()  # but for rounding
+        shapes["mean"] = mean.tolist()
+        shapes["deviation"] = deviation.masked_fill(constant, 1.0).tolist()
     return shapes
+
+
+def _digest(graph: Hypergraph, split: NodeSplit) -> str:
+    """Tells a hypergraph with its parts from any other: a training does not go on with another one."""
+    known = hashlib.sha256()
+    for part in (graph.members, graph.offsets, graph.node_features, graph.labels, split.train, split.valid, split.test):
+        known.update(b"" if part is None else part.contiguous().numpy().tobytes())
+    return known.hexdigest()
 
 
 def normalised(graph: Hypergraph, shapes: dict[str, Any]) -> Hypergraph:
@@ -238,5 +247,6 @@ def normalised(graph: Hypergraph, shapes: dict[str, Any]) -> Hypergraph:
         total = features.abs().sum(1, keepdim=True)
         features = features / total.where(total > 0, 1.0)
     elif shapes["normalise"] == "columns":
-        features = (features - torch.tensor(shapes["mean"])) / torch.tensor(shapes["deviation"])
+        mean, deviation = (torch.tensor(shapes[name], dtype=torch.float64) for name in ("mean", "deviation"))
+        features = ((features - mean) / deviation).to(features.dtype)
     return replace(graph, node_features=features)

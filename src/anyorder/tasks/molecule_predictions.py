@@ -17,9 +17,9 @@ from anyorder.data.molecule_graphs import UnreadableMoleculeError
 from anyorder.data.molecule_sources import MoleculeTable
 from anyorder.data.molecule_store import Molecule
 from anyorder.extras import require
+from anyorder.files import replacing
 from anyorder.tasks.molecule_inputs import MoleculeInputs
 from anyorder.tasks.molecule_models import MoleculeModel
-from anyorder.training.files import replacing
 from anyorder.training.run import PredictRequest
 
 CHUNK_ROWS = 256

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -67,7 +69,7 @@ def carry_out(
     torch.manual_seed(run.seed)
     splits = run.task.load(seed=run.seed, data_dir=machine.data_dir)
     model = run.model.build(splits.shapes)
-    state = None if fresh else _last_state(folder, run, model)
+    state = None if fresh else _last_state(folder, run, splits.shapes, model)
     keeper = Keeper(folder, run, save_every=machine.save_every, minutes=machine.minutes)
     steps_done = None if state is None else state["global_step"]
     trainer = make_trainer(run, folder, machine, [keeper, *callbacks], steps_done=steps_done)
@@ -97,14 +99,20 @@ def _check(run: Run) -> None:
         )
 
 
-def _last_state(folder: Path, run: Run, model: nn.Module) -> dict[str, Any] | None:
-    """The training state in a folder, if there is one; it must be of this run."""
+def _last_state(folder: Path, run: Run, shapes: dict[str, Any], model: nn.Module) -> dict[str, Any] | None:
+    """The training state in a folder, if there is one; it must be of this run and of these data."""
     path = folder / LAST
     if not path.exists():
         return None
     state = read_state(path)
-    if load_run(folder)[0] != run or not _is_of(state[MARK].get("run"), run, but_schedule=True):
+    began, known = load_run(folder)
+    if began != run or not _is_of(state[MARK].get("run"), run, but_schedule=True):
         raise ValueError(f"{folder} holds an interrupted run with other settings: remove it, or use another --out")
+    if not _alike(known, json.loads(json.dumps(shapes))):
+        raise ValueError(
+            f"the data changed since the training in {folder} began, and what was trained on could be tested on: "
+            "remove the folder to begin anew, or use another --out"
+        )
     check_state(path, state, model)
     return state
 
@@ -118,6 +126,17 @@ def _is_of(config: Any, run: Run, *, but_schedule: bool = False) -> bool:
     if but_schedule and isinstance(written, Run):
         written = replace(written, schedule=run.schedule)
     return bool(written == run)
+
+
+def _alike(first: Any, second: Any) -> bool:
+    """Whether two descriptions of data agree in all that both have, numbers but for rounding."""
+    if isinstance(first, dict) and isinstance(second, dict):
+        return all(_alike(first[name], second[name]) for name in first.keys() & second.keys())
+    if isinstance(first, list) and isinstance(second, list):
+        return len(first) == len(second) and all(map(_alike, first, second))
+    if isinstance(first, float) and isinstance(second, float):
+        return math.isclose(first, second, rel_tol=1e-5, abs_tol=1e-8)
+    return bool(first == second)
 
 
 def _prepare(folder: Path, job: Job, machine: Machine, splits: Splits, *, anew: bool) -> None:
