@@ -18,6 +18,8 @@ from anyorder import (
     redraw_features,
 )
 from anyorder.layers import segment
+from anyorder.layers.hypergraph import HypergraphEncoder
+from anyorder.layers.propagation import PropagationEncoder
 from anyorder.testing import assert_equivariant, random_features, random_index_set
 
 KERNELS = {
@@ -258,6 +260,15 @@ def test_redraw_changes_directions_at_its_steps_only():
     assert not torch.equal(after, before)
     redraw_features(module, 10)
     torch.testing.assert_close(module.directions, after)
+
+
+def test_redraw_reaches_every_layer_with_random_directions():
+    kernel = RandomFeatures(redraw=1)
+    sizes = {"channels_in": 4, "channels": 8, "channels_out": 2, "layers": 1, "heads": 2}
+    for model in (HypergraphEncoder(**sizes, head_channels=4, kernel=kernel), PropagationEncoder(**sizes, kernel=kernel)):
+        before = {name: held.clone() for name, held in model.named_buffers() if name.endswith("directions")}
+        redraw_features(model, 5)
+        assert len(before) == 2 and all(not torch.equal(held, model.get_buffer(name)) for name, held in before.items())
 
 
 def test_random_directions_are_orthogonal():

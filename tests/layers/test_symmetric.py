@@ -49,6 +49,33 @@ def test_matches_the_definition(k, l, reduce):
 
 
 @pytest.mark.parametrize(("k", "l"), ORDERS)
+@pytest.mark.parametrize("reduce", ["sum", "mean"])
+def test_no_hyperedges_give_the_bias(k, l, reduce):
+    layer = SymmetricLinear(order_in=k, order_out=l, channels_in=2, channels_out=3, reduce=reduce)
+    none = SymmetricIndexSet(torch.empty(0, k, dtype=torch.int64), **NODES)
+    target = hyperedges(l, 0.7, 2)
+    rows = layer(Features(none, torch.zeros(0, 2)), target).rows
+    torch.testing.assert_close(rows, layer.bias.expand_as(rows))
+    x = Features(hyperedges(k, 0.7, 1), torch.ones(hyperedges(k, 0.7, 1).num_entries, 2))
+    nothing = SymmetricIndexSet(torch.empty(0, l, dtype=torch.int64), **NODES)
+    assert layer(x, nothing).rows.shape == (0, 3)
+
+
+def test_targets_on_other_nodes_or_graphs_are_refused():
+    layer = SymmetricLinear(order_in=2, order_out=2, channels_in=1, channels_out=1)
+    x = Features(hyperedges(2, 0.7, 1), torch.ones(hyperedges(2, 0.7, 1).num_entries, 1))
+    edge = torch.tensor([[0, 1]])
+    for other in ({"num_nodes": 7}, {"num_nodes": 2}, {"num_nodes": 9, "node_graph": torch.zeros(9, dtype=torch.int64)}):
+        with pytest.raises(ValueError, match="target must be on the same nodes and graphs"):
+            layer(x, SymmetricIndexSet(edge, **other))
+
+
+def test_orderings_beyond_memory_are_refused():
+    with pytest.raises(ValueError, match=r"1 hyperedges of 12 nodes have 479,001,600 orderings"):
+        SymmetricIndexSet(torch.arange(12)[None], num_nodes=12).ordered()
+
+
+@pytest.mark.parametrize(("k", "l"), ORDERS)
 def test_equals_the_ordered_layer_with_tied_weights(k, l):
     """Every order of the nodes of f that overlaps e in t nodes is one ordered tuple: divide by how many classes share it."""
     torch.manual_seed(0)
@@ -132,3 +159,13 @@ def test_mixed_features_are_checked():
         MixedFeatures({2: x[1]})
     with pytest.raises(ValueError, match="takes features of orders"):
         mixed_linear(orders_in=(1, 3), orders_out=(1,), channels_in=3, channels_out=3).double()(x)
+
+
+def test_a_mixed_encoder_names_what_it_takes():
+    sizes = {"channels": 8, "channels_out": 2, "heads": 2, "head_channels": 4}
+    with pytest.raises(ValueError, match=r"channels_in must name the orders of the input: expected \[1, 2\], got \[1\]"):
+        MixedEncoder(orders_in=(1, 2), orders=((1,),), channels_in={1: 3}, **sizes)
+    model = MixedEncoder(orders_in=(1, 2), orders=((1,),), channels_in=3, **sizes)
+    only = MixedFeatures({1: Features(SparseIndexSet(torch.arange(7)[:, None], **NODES), torch.ones(7, 3))})
+    with pytest.raises(ValueError, match=r"takes features of orders \(1, 2\), got \(1,\)"):
+        model(only)

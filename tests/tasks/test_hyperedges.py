@@ -324,12 +324,30 @@ class TestOwnTuples:
             (["--complete", "usr4,?,?"], "user 'usr4' is unknown (20 known); the nearest known name is 'user4'"),
             (["--complete", "user4,?"], "expected 3 names (user, item, colour), got ['user4', '?']"),
             (["--complete", "user4,?,?", "--top", "0"], "--top must be at least 1"),
+            (["--complete", "user4\n,?,?"], "--complete takes one tuple of names and gaps"),
+            (["--candidates", "nothing.csv"], "error: nothing.csv does not exist or is not a file"),
+            (["--complete", "user4,?,?", "--features", "x"], "--features is not for this model: TableHyperedges"),
             ([], "say what to predict"),
         ],
     )
     def test_questions_that_cannot_be_answered(self, trained, capsys, arguments, message):
         assert main(["predict", str(trained / "model"), *arguments]) == 1
         assert message in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            (b"", "has no candidates: it is empty"),
+            (b"user,item,colour\n", "has no candidates below its header"),
+            (b"user,item,colour,score\nuser4,item 0,red,1\n", "has a column 'score' already"),
+            ("user,item,colour\nuser4,item 0,r\u00f6d\n".encode("latin-1"), "line 2: byte 0xf6 at column 15 is not UTF-8"),
+        ],
+    )
+    def test_tables_without_candidates(self, trained, capsys, content, message):
+        table = trained / "bad.csv"
+        table.write_bytes(content)
+        assert main(["predict", str(trained / "model"), "--candidates", str(table)]) == 1
+        assert message in capsys.readouterr().err and not (trained / "bad-scored.csv").exists()
 
     def test_an_unknown_name_in_a_table_is_refused_with_its_line(self, trained, capsys):
         table = trained / "unknown.csv"

@@ -143,9 +143,12 @@ def test_features_are_normalised_as_in_training():
     assert columns is not None
     torch.testing.assert_close(columns.mean(0), torch.zeros(2), atol=1e-6, rtol=0)
     torch.testing.assert_close(columns.std(0, unbiased=False), torch.ones(2))
-    constant = replace(graph, node_features=torch.ones(3, 1))
-    flat = normalised(constant, shapes_of(NamedHypergraph(constant), "columns")).node_features
-    assert flat is not None and flat.tolist() == [[0.0]] * 3
+    constant = replace(graph, node_features=torch.full((3, 1), 0.1))
+    shapes = shapes_of(NamedHypergraph(constant), "columns")
+    flat = normalised(constant, shapes).node_features
+    assert flat is not None and flat.tolist() == [[pytest.approx(0.0, abs=1e-6)]] * 3
+    other = normalised(replace(constant, node_features=torch.full((3, 1), 0.2)), shapes).node_features
+    assert other is not None and other.tolist() == [[pytest.approx(0.1)]] * 3
 
 
 def test_what_cannot_be_trained_is_refused(tmp_path):

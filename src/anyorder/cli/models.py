@@ -16,6 +16,8 @@ def add_commands(commands: Any) -> None:
     predict.add_argument("folder", type=Path, help="folder of a run or of `anyorder train`")
     predict.add_argument("--input", type=Path, metavar="FILE", help="data in the form the model was trained on")
     predict.add_argument("--output", type=Path, metavar="FILE", help="where the predictions go (default: beside the input)")
+    where = "folder of the datasets, for models of published ones (default: as in training)"
+    predict.add_argument("--data-dir", type=Path, metavar="DIR", help=where)
     predict.set_defaults(run=_predict)
     text = "train a model on your own data"
     train = commands.add_parser("train", help=text, description=f"{text.capitalize()}.")
@@ -34,11 +36,16 @@ def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
 
 def _predict(args: argparse.Namespace) -> int:
     from anyorder.training.checkpoints import load_model, load_run
+    from anyorder.training.jobs import JOB, Job
     from anyorder.training.run import PredictRequest
 
     run, model = load_model(args.folder)
-    known = {"folder", "input", "output", "command", "run", "traceback"}
+    known = {"folder", "input", "output", "data_dir", "command", "run", "traceback"}
     options = {key: str(value) for key, value in vars(args).items() if key not in known and value is not None}
-    request = PredictRequest(args.folder, args.input, args.output, options)
+    for name in options.keys() - {*run.task.predict_options}:
+        taken = ", ".join(f"--{option}" for option in ("input", "output", *run.task.predict_options))
+        raise ValueError(f"--{name} is not for this model: {type(run.task).__name__} takes {taken}")
+    data_dir = args.data_dir or (Job.read(args.folder)[1].data_dir if (args.folder / JOB).exists() else None)
+    request = PredictRequest(args.folder, args.input, args.output, options, data_dir)
     print(run.task.predict(model, load_run(args.folder)[1], request))
     return 0

@@ -83,6 +83,8 @@ def _column(
 
 
 def _numbers(value: object, name: str, kind: str, label: object) -> np.ndarray[Any, np.dtype[np.float64]]:
+    if isinstance(value, int) and abs(value) > 10**300:
+        raise ValueError(f"attribute {name!r} is too large at {kind} {label!r}: it has {len(str(abs(value)))} digits")
     if isinstance(value, (float, int)):
         return np.array([value], dtype=np.float64)
     plain = isinstance(value, (Sequence, np.ndarray, np.generic)) and not isinstance(value, str)

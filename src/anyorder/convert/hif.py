@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Hashable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -32,7 +33,7 @@ def read_hif(path: str | PathLike[str]) -> dict[str, Any]:
     raw = path.read_bytes()
     try:
         document = json.loads(gzip.decompress(raw) if path.suffix == ".gz" else raw)
-    except (ValueError, OSError, EOFError) as error:
+    except (ValueError, OSError, EOFError, RecursionError, zlib.error) as error:
         raise ValueError(f"{path} is not JSON: {error}") from error
     try:
         parse(document)

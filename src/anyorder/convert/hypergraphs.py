@@ -14,6 +14,7 @@ from anyorder.convert.attributes import Attributes, Names, read_attributes, writ
 from anyorder.convert.entries import Duplicates, Parts, join, one_graph, split
 from anyorder.convert.networkx import check_labels
 from anyorder.layouts import Features, TupleIndex
+from anyorder.layouts.symmetric import check_orderings
 
 Orderings = Literal["all", "one"]
 Agreement = Literal["refuse", "mean"]
@@ -86,6 +87,7 @@ def _features(hypergraph: Hypergraph, order: int, reading: Reading) -> Features:
     if hypergraph.tails is not None:
         _check_directions({hypergraph.tails[n] for n in some}, order, reading.orderings)
     elif reading.orderings != "one":
+        check_orderings(len(some), order)
         axes = torch.tensor([*permutations(range(order))])
         rows = rows[:, axes].flatten(0, 1)
         values = values.repeat_interleave(len(axes), 0)

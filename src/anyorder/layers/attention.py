@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -297,10 +297,10 @@ def _check_kernel(
 
 def redraw_features(module: nn.Module, step: int) -> None:
     """Draw new random directions where the kernel asks for it at this training step; a step always draws the same."""
-    layers = [layer for layer in module.modules() if isinstance(layer, EquivariantAttention)]
+    layers = [layer for layer in module.modules() if isinstance(getattr(layer, "directions", None), Tensor)]
     for number, layer in enumerate(layers):
-        kernel = layer.kernel
+        kernel: Any = layer.kernel
+        directions: Any = layer.directions
         if isinstance(kernel, RandomFeatures) and kernel.redraw and step > 0 and step % kernel.redraw == 0:
-            assert layer.directions is not None
             generator = torch.Generator().manual_seed(step * 65537 + number)
-            layer.directions.copy_(kernel.draw(layer.head_channels, generator))
+            directions.copy_(kernel.draw(directions.shape[1], generator))

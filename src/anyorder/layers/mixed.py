@@ -136,7 +136,10 @@ class MixedEncoder(nn.Module):
         super().__init__()
         if not orders:
             raise ValueError("orders must name the orders after each layer, got none")
+        self.orders_in = tuple(sorted(orders_in))
         widths = channels_in if isinstance(channels_in, Mapping) else dict.fromkeys(orders_in, channels_in)
+        if {*widths} != {*orders_in}:
+            raise ValueError(f"channels_in must name the orders of the input: expected {[*orders_in]}, got {[*widths]}")
         self.project = nn.ModuleDict(
             {
                 str(k): EquivariantLinear(
@@ -152,6 +155,8 @@ class MixedEncoder(nn.Module):
         self.head = nn.ModuleDict({str(l): nn.Linear(channels, channels_out) for l in orders[-1]})
 
     def forward(self, x: MixedFeatures, targets: Targets | None = None) -> MixedFeatures:
+        if x.orders != self.orders_in:
+            raise ValueError(f"this model takes features of orders {self.orders_in}, got {x.orders}")
         x = MixedFeatures({k: self.project[str(k)](x[k]) for k in x})
         for layer in self.layers:
             x = layer(x, targets)

@@ -110,6 +110,7 @@ def symmetric_target(source: SymmetricIndexSet, order: int, given: IndexSet | No
     if given is not None:
         if given.order != order:
             raise ValueError(f"target must be of the layer's output order: expected {order}, got {given.order}")
+        source.check_target(given)
         return given
     if order == source.order:
         return source

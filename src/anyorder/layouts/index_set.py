@@ -182,6 +182,13 @@ class IndexSet(Memory, Transferable, ABC):
         refuse_in_graph()
         from anyorder.layouts.plan import Plan
 
+        self.check_target(target)
+        made = Plan(self, target)
+        self._plans.append((target, made))
+        return made
+
+    def check_target(self, target: IndexSet) -> None:
+        """Refuse a target on other nodes, graphs or another device."""
         if target.num_nodes != self.num_nodes or target.num_graphs != self.num_graphs:
             raise ValueError(
                 f"target must be on the same nodes and graphs: expected {self.num_nodes} nodes and {self.num_graphs} "
@@ -189,12 +196,6 @@ class IndexSet(Memory, Transferable, ABC):
             )
         if target.device != self.device:
             raise ValueError(f"target must be on the same device: expected {self.device}, got {target.device}")
-        self._check_graphs_of(target)
-        made = Plan(self, target)
-        self._plans.append((target, made))
-        return made
-
-    def _check_graphs_of(self, target: IndexSet) -> None:
         if target.node_graph is self.node_graph or torch.equal(target.node_graph, self.node_graph):
             return
         node = int((target.node_graph != self.node_graph).nonzero()[0])

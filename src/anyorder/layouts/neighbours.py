@@ -31,7 +31,8 @@ class Neighbours(Transferable):
         r"""Weights softmax(sharpness * cos(x_u, x_v)) over the ``count`` nearest u of each v.
 
         Where most features are zero, as with words, a column counts as much as it tells: it is scaled by log(n / f) if f of
-        n rows are not zero in it. Rows with nothing in common, cos <= 0, are no neighbours and have the weight 0.
+        n rows are not zero in it. Rows with nothing in common, cos <= 0, are no neighbours and have the weight 0. Where
+        more rows are equally near than there is room for, the choice among them depends on their numbers.
         """
         if features.ndim != 2:
             raise ValueError(f"features must be (row, channel), got {tuple(features.shape)}")

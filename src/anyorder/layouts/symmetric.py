@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations, permutations
+from math import factorial
 
 import torch
 from torch import Tensor
@@ -11,6 +12,18 @@ from torch import Tensor
 from anyorder.layouts.index_set import IndexSet
 from anyorder.layouts.lookup import TupleIndex
 from anyorder.layouts.sparse import SparseIndexSet
+
+MOST_ORDERINGS = 10**7
+
+
+def check_orderings(edges: int, order: int) -> None:
+    """Refuse to write out more orders of hyperedges than memory holds."""
+    number = edges * factorial(order)
+    if number > MOST_ORDERINGS:
+        raise ValueError(
+            f"{edges:,} hyperedges of {order} nodes have {number:,} orderings, more than {MOST_ORDERINGS:,}: "
+            "keep one of each (orderings='one'), or use SymmetricIndexSet or IncidenceSet, which need none"
+        )
 
 
 class SymmetricIndexSet(SparseIndexSet):
@@ -34,6 +47,7 @@ class SymmetricIndexSet(SparseIndexSet):
 
     def ordered(self) -> SparseIndexSet:
         """The same hyperedges with every order of their nodes; row e * order! + p is order p of hyperedge e."""
+        check_orderings(self.num_entries, self.order)
         every = [list(axes) for axes in permutations(range(self.order))]
         tuples = torch.stack([self.tuples[:, axes] for axes in every], 1).flatten(0, 1)
         return SparseIndexSet(tuples, num_nodes=self.num_nodes, node_graph=self.node_graph, num_graphs=self.num_graphs)
@@ -64,7 +78,7 @@ class SymmetricIndexSet(SparseIndexSet):
             return target.subsets(size).ids
         axes = combinations(range(target.order), size)
         every = torch.stack([target.tuples[:, list(some)] for some in axes], 1)
-        return known.index.find(every.flatten(0, 1)).view(len(every), -1)
+        return known.index.find(every.flatten(0, 1)).view(every.shape[:2])
 
 
 @dataclass(frozen=True, eq=False)

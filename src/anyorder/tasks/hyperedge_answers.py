@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from anyorder.data.csv_stream import read_rows
 from anyorder.data.tables import encode_table
 from anyorder.data.tuples import Ints, KnownTuples, offsets_of
 from anyorder.data.vocabulary import Vocabulary
@@ -80,13 +81,18 @@ def score_table(scorer: Scorer, vocabulary: Vocabulary, path: Path, output: Path
     """Write the rows of a table again with a score at the end; an unknown name is refused with its line."""
     count = 0
     options: dict[str, Any] = {"header": form.header, "delimiter": form.delimiter}
+    header = [*_header(path, form.delimiter), SCORE]
+    if form.header and header.count(SCORE) > 1:
+        raise ValueError(f"{path} has a column {SCORE!r} already: rename it, so that the new one can be told from it")
     with replacing(output) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n", delimiter=form.delimiter)
         if form.header:
-            writer.writerow([*_header(path, form.delimiter), SCORE])
+            writer.writerow(header)
         for rows, tuples in _large(encode_table(path, vocabulary, **options)):
             writer.writerows([*row, f"{score:.6g}"] for row, score in zip(rows, scorer(tuples), strict=True))
             count += len(rows)
+        if not count:
+            raise ValueError(f"{path} has no candidates below its header")
     return count
 
 
@@ -105,10 +111,10 @@ def _large(chunks: Iterable[tuple[Any, Ints]]) -> Iterator[tuple[list[list[str]]
 
 
 def _header(path: Path, delimiter: str) -> list[str]:
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        return next((row for row in csv.reader(file, delimiter=delimiter) if "".join(row).strip()), [])
+    _, first = next(read_rows(path, delimiter), (0, []))
+    if not first:
+        raise ValueError(f"{path} has no candidates: it is empty")
+    return first
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +130,11 @@ def complete(scorer: Scorer, vocabulary: Vocabulary, pattern: str, *, top: int =
     """Rank all tuples that agree with a pattern of names in which ``?`` stands for any node of its column."""
     if top < 1:
         raise ValueError(f"--top must be at least 1, got {top}")
-    query = vocabulary.encode_query([name.strip() for name in next(csv.reader([pattern]), [])])
+    try:
+        [fields] = csv.reader([pattern], strict=True)
+    except (csv.Error, ValueError) as error:
+        raise ValueError(f"--complete takes one tuple of names and gaps, such as 'user42,?,?', got {pattern!r}") from error
+    query = vocabulary.encode_query([name.strip() for name in fields])
     open_places = [place for place, node in enumerate(query) if node is None]
     sizes = [vocabulary.sizes[place] for place in open_places]
     possible = math.prod(sizes)

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -24,7 +24,7 @@ from anyorder.extras import require
 from anyorder.tasks.hyperedge_answers import Form, answer
 from anyorder.tasks.hyperedge_data import Known, NumberedBatches, Positives, TupleBatch, TupleSet
 from anyorder.training.config import configurable
-from anyorder.training.run import ModelConfig, PredictRequest, Selection, Splits, Task
+from anyorder.training.run import ModelConfig, PredictRequest, Selection, Splits, Task, check_least
 
 LAST_EPOCHS = 20
 
@@ -39,6 +39,8 @@ class Hyperedges(Task):
     not whole.
     """
 
+    predict_options: ClassVar[tuple[str, ...]] = ("candidates", "complete", "top")
+
     selection_by: Literal["validation", "published"] = "validation"
     validation: float = 0.1
     """Share of the training tuples that chooses the epoch."""
@@ -50,6 +52,11 @@ class Hyperedges(Task):
     watch_test: bool = True
     """Score the test set in every evaluation as well, for the record."""
     published_batch: int = 96
+
+    def __post_init__(self) -> None:
+        check_least(self, {"negatives": 1, "published_batch": 1})
+        if not 0 < self.validation < 1:
+            raise ValueError(f"the share for validation must lie between 0 and 1, got {self.validation}")
 
     @property
     def selection(self) -> Selection | None:

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -77,6 +77,8 @@ class Collate:
 class NodeClassification(Task):
     """Full-batch training on the classes of the training nodes; the best validation accuracy counts."""
 
+    predict_options: ClassVar[tuple[str, ...]] = ("features",)
+
     normalise: Normalisation = "none"
     """Features as they are, divided by the sum of their row, or with mean 0 and deviation 1 in each column."""
     updates: int = 1
@@ -123,7 +125,7 @@ class NodeClassification(Task):
         """Write a class for every node: of the hypergraph of the training, or of another one with the same features."""
         from anyorder.training.checkpoints import load_run
 
-        data = self.read(None) if request.input is None else read_request(request, shapes, self.label_attribute)
+        data = self.read(request.data_dir) if request.input is None else read_request(request, shapes, self.label_attribute)
         config = load_run(request.folder)[0].model
         assert isinstance(config, HypergraphModel)
         with torch.inference_mode():

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from torch import Tensor, nn
@@ -49,6 +49,8 @@ _TARGETS = {
 @dataclass(frozen=True)
 class MoleculeTask(Task):
     """Predict targets of molecules; the loss is the mean over the targets that are there."""
+
+    predict_options: ClassVar[tuple[str, ...]] = ("smiles",)
 
     @abstractmethod
     def open(self, data_dir: Path | None, *, progress: bool = True) -> SplitMolecules:

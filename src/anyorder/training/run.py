@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from torch import Tensor, nn
 from torch.utils.data import Dataset
@@ -112,11 +112,16 @@ class PredictRequest:
     input: Path | None = None
     output: Path | None = None
     options: dict[str, str] = field(default_factory=dict)
+    data_dir: Path | None = None
+    """Folder of the datasets."""
 
 
 @dataclass(frozen=True)
 class Task(ABC):
     """Data, loss and metrics of an experiment. Subclasses are frozen dataclasses of their settings."""
+
+    predict_options: ClassVar[tuple[str, ...]] = ()
+    """What ``predict`` takes besides its input and output."""
 
     @property
     def selection(self) -> Selection | None:
@@ -197,7 +202,7 @@ class Run:
     """What the quick scale leaves out of the protocol."""
 
     def __post_init__(self) -> None:
-        check_least(self, {"batch_size": 1, "accumulate": 1, "eval_batch_size": 1})
+        check_least(self, {"batch_size": 1, "accumulate": 1, "eval_batch_size": 1, "seed": 0})
 
 
 @dataclass(frozen=True)
