@@ -148,3 +148,24 @@ def test_wrong_settings_are_refused():
 def test_layers_and_channels_are_as_asked():
     network = HypergraphConvNet(layers=3, channels=16, heads=4).build(SHAPES)
     assert [tuple(layer.linear.weight.shape) for layer in network.layers] == [(16, 3), (16, 16), (4, 16)]
+
+
+def test_ours_reads_features_of_edges_and_is_equivariant_in_them():
+    torch.manual_seed(0)
+    model, graph = MODELS["Ours"], example()
+    graph = replace(graph, edge_features=torch.randn(graph.num_edges, 2))
+    network = model.build({**SHAPES, "edges": {"mean": [0.0, 0.0]}}).eval()
+    found = network(model.prepare(graph))
+    order, edges = torch.randperm(graph.num_nodes), torch.randperm(graph.num_edges)
+    place = order.argsort()
+    moved = Hypergraph.of_edges(
+        [[int(place[node]) for node in graph.edge(number)] for number in edges.tolist()],
+        num_nodes=graph.num_nodes,
+        node_features=graph.node_features[order],
+        edge_features=graph.edge_features[edges],
+    )
+    torch.testing.assert_close(network(model.prepare(moved)), found[order], atol=1e-5, rtol=1e-5)
+    other = replace(graph, edge_features=graph.edge_features + 1)
+    assert not torch.allclose(network(model.prepare(other)), found)
+    with pytest.raises(ValueError, match="takes features of edges with 2 channels, got none"):
+        network(model.prepare(replace(graph, edge_features=None)))

@@ -55,6 +55,31 @@ def test_train_and_predict_hif(files, capsys):
     assert {row["label"] for row in rows} == {"a", "b"} and len(rows) == 32
 
 
+def test_attributes_of_hyperedges_tell_classes_apart(tmp_path, monkeypatch, capsys):
+    """The class of a node is the colour of its edge, a number that nothing else knows."""
+    monkeypatch.chdir(tmp_path)
+    colours = [number % 2 for number in range(40)]
+    document = {
+        "network-type": "undirected",
+        "incidences": [{"edge": e, "node": f"n{2 * e + k}"} for e in range(40) for k in (0, 1)],
+        "nodes": [{"node": f"n{v}", "attrs": {"label": "ab"[colours[v // 2]], "one": 1.0}} for v in range(80)],
+        "edges": [{"edge": e, "attrs": {"colour": 5.0 + colours[e]}} for e in range(40)],
+    }
+    (tmp_path / "graph.json").write_text(json.dumps(document))
+    command = "train hypergraph --hif graph.json --epochs 30 --out model --quiet --model ours --set model.channels=16"
+    assert main(command.split()) == 0
+    assert "accuracy 100" in capsys.readouterr().out
+    document["edges"] = [{"edge": e, "attrs": {"colour": 6.0 - colours[e]}} for e in range(40)]
+    (tmp_path / "other.json").write_text(json.dumps(document))
+    assert main(["predict", "model", "--input", "other.json"]) == 0
+    with (tmp_path / "other-predictions.csv").open() as file:
+        assert all(row["label"] != row["predicted"] for row in csv.DictReader(file))
+    document["edges"] = []
+    (tmp_path / "none.json").write_text(json.dumps(document))
+    assert main(["predict", "model", "--input", "none.json"]) == 1
+    assert "attribute of hyperedges 'colour' of the training is missing; there are []" in capsys.readouterr().err
+
+
 def test_a_training_of_little_time_goes_on_with_the_same_command(files, capsys):
     line = "train hypergraph --hif graph.json --label team --epochs 3 --quiet --model mlp --minutes 1e-9"
     command = line.split()

@@ -295,6 +295,12 @@ def test_a_hif_file_has_everything(tmp_path):
     assert graph.node_features is not None and graph.node_features[0].tolist() == [3.0, 1.0, 2.0]
     assert graph.labels is not None and graph.labels.tolist() == [0, 1, UNKNOWN]
     assert graph.edge_weights is not None and graph.edge_weights.tolist() == [2.0, 1.0]
+    assert data.edge_feature_names == ("log weight",), "one edge has no year"
+    edges = [{"edge": name, "attrs": {"year": year, "at": [1, 2]}} for name, year in (("x", 2001), ("y", 2002))]
+    both = read_hif_hypergraph(hif(tmp_path, edges=edges), label="kind")
+    assert both.edge_feature_names == ("year", "at[0]", "at[1]") and both.hypergraph.edge_weights is None
+    assert both.hypergraph.edge_features is not None
+    assert both.hypergraph.edge_features.tolist() == [[2001.0, 1.0, 2.0], [2002.0, 1.0, 2.0]]
     assert graph.edge(1) == (1, 2)
 
 

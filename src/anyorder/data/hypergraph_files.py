@@ -55,8 +55,8 @@ def read_edge_list(edges: PathName, *, features: PathName | None = None, labels:
 def read_hif_hypergraph(path: PathName, *, label: str = "label") -> NamedHypergraph:
     """The hypergraph of a HIF file: the class of a node is its attribute ``label``, its features are its other attributes.
 
-    Numbers and lists of numbers are features, and must then be so at every node; text is not read. Of an edge, its weight
-    is read.
+    Numbers and lists of numbers are features, and must then be so at every node; text is not read. The same holds for
+    edges, where attributes that some edges do not have are left out, and the logarithm of the weight is a feature as well.
     """
     from anyorder.convert.hif import read_hif
     from anyorder.convert.hif_document import parse
@@ -75,15 +75,17 @@ def read_hif_hypergraph(path: PathName, *, label: str = "label") -> NamedHypergr
         _number(attributes.get("weight", 1.0), f"{path}, weight of edge {name!r}")
         for name, attributes in zip(found.edge_names, found.edge_attributes, strict=True)
     ]
+    edge_features, edge_columns = _edge_attributes(found.edge_attributes, found.edge_names)
+    weighted = torch.tensor(weights) if any(weight != 1 for weight in weights) else None
     graph = Hypergraph.of_edges(
-        found.edges,
-        num_nodes=len(names),
-        node_features=features,
-        edge_weights=torch.tensor(weights, dtype=torch.float32) if any(weight != 1 for weight in weights) else None,
+        found.edges, num_nodes=len(names), node_features=features, edge_weights=weighted, edge_features=edge_features
     )
+    if weighted is not None:
+        parts = [weighted.log()[:, None]] if edge_features is None else [edge_features, weighted.log()[:, None]]
+        graph, edge_columns = replace(graph, edge_features=torch.cat(parts, 1)), (*edge_columns, "log weight")
     given = zip(names, found.node_attributes, strict=True)
     label_names, known = _classes([_label(attributes.get(label), path, name) for name, attributes in given])
-    return _named(graph, names, label_names, known, columns)
+    return replace(_named(graph, names, label_names, known, columns), edge_feature_names=edge_columns)
 
 
 def _label(value: Any, path: PathName, node: str) -> str:
@@ -222,3 +224,12 @@ def _attributes(
         width = values.shape[1]
         names += [name] if width == 1 else [f"{name}[{place}]" for place in range(width)]
     return torch.cat([*columns.values()], 1), tuple(names)
+
+
+def _edge_attributes(
+    records: Sequence[Mapping[str, Any]], names: Sequence[object]
+) -> tuple[Tensor | None, tuple[str, ...]]:
+    """The numbers that all edges have, but for the weight."""
+    common = set.intersection(*(set(record) for record in records)) - {"weight"} if records else set()
+    kept = [{name: value for name, value in record.items() if name in common} for record in records]
+    return _attributes(kept, list(map(str, names)), "edge", leave="weight")

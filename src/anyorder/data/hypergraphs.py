@@ -57,11 +57,14 @@ class Hypergraph(TensorRecord):
     """(nodes,) int64: the class of each node, -1 where it is not known."""
     edge_weights: Tensor | None = None
     """(edges,) float32, positive."""
+    edge_features: Tensor | None = None
+    """(edges, channels) float32."""
 
     def __post_init__(self) -> None:
         _check_structure(self)
         _check_rows(self.node_features, "node_features", self.num_nodes, "node", ndim=2)
         _check_rows(self.edge_weights, "edge_weights", self.num_edges, "edge", ndim=1)
+        _check_rows(self.edge_features, "edge_features", self.num_edges, "edge", ndim=2)
         if self.edge_weights is not None and not bool((self.edge_weights > 0).all()):
             edge = int((self.edge_weights <= 0).nonzero()[0])
             raise ValueError(f"edge_weights must be positive: edge {edge} has {float(self.edge_weights[edge])}")
@@ -126,10 +129,14 @@ class NamedHypergraph:
     node_names: tuple[str, ...] = ()
     label_names: tuple[str, ...] = ()
     feature_names: tuple[str, ...] = ()
+    edge_feature_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        features = self.hypergraph.node_features
-        counts = {"node_names": self.hypergraph.num_nodes, "feature_names": 0 if features is None else features.shape[1]}
+        counts = {
+            "node_names": self.hypergraph.num_nodes,
+            "feature_names": _width(self.hypergraph.node_features),
+            "edge_feature_names": _width(self.hypergraph.edge_features),
+        }
         for name, count in counts.items():
             if (given := len(getattr(self, name))) not in (0, count):
                 raise ValueError(f"{name} must name all or none: expected {count}, got {given}")
@@ -141,6 +148,10 @@ class NamedHypergraph:
 
     def label_name(self, label: int) -> str:
         return self.label_names[label] if self.label_names else str(label)
+
+
+def _width(features: Tensor | None) -> int:
+    return 0 if features is None else features.shape[1]
 
 
 def offsets_of(sizes: Tensor) -> Tensor:

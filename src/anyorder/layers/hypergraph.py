@@ -114,7 +114,7 @@ def _mlp(channels: int, dropout: float) -> nn.Module:
 
 
 class HypergraphEncoder(nn.Module):
-    """Node features of a hypergraph with edges of any size to one row per node.
+    """Node features of a hypergraph with edges of any size, and perhaps features of its edges, to one row per node.
 
     >>> incidence = IncidenceSet.build(torch.tensor([0, 1, 1, 2]), torch.tensor([0, 0, 1, 1]), num_nodes=3, num_edges=2)
     >>> model = HypergraphEncoder(channels_in=4, channels=8, channels_out=2, layers=1, heads=2, head_channels=4)
@@ -134,12 +134,14 @@ class HypergraphEncoder(nn.Module):
         dropout: float = 0.0,
         kernel: Elu | RandomFeatures | None = None,
         global_: bool = True,
+        edge_channels_in: int = 0,
     ) -> None:
         super().__init__()
         check_positive(channels_in=channels_in, channels=channels, channels_out=channels_out, layers=layers)
         sizes = {"channels": channels, "heads": heads, "head_channels": head_channels}
         # Without a bias and brought to one scale: rows of many sparse features would drown in a bias.
         self.project = nn.Sequential(nn.Linear(channels_in, channels, bias=False), nn.LayerNorm(channels))
+        self.project_edges = nn.Linear(edge_channels_in, channels) if edge_channels_in else None
         self.start = SizeModulation(channels)
         self.layers = nn.ModuleList(
             HypergraphLayer(**sizes, dropout=dropout, kernel=kernel or Elu(), global_=global_) for _ in range(layers)
@@ -147,9 +149,16 @@ class HypergraphEncoder(nn.Module):
         self.norm, self.head = nn.LayerNorm(channels), nn.Linear(channels, channels_out)
         self.dropout = Dropout(dropout)
 
-    def forward(self, features: Tensor, incidence: IncidenceSet) -> Tensor:
+    def forward(self, features: Tensor, incidence: IncidenceSet, edge_features: Tensor | None = None) -> Tensor:
+        if (edge_features is None) != (self.project_edges is None):
+            channels = 0 if self.project_edges is None else self.project_edges.in_features
+            given = "none" if edge_features is None else f"some of {edge_features.shape[1]} channels"
+            raise ValueError(f"this model takes features of edges with {channels} channels, got {given}")
         nodes = self.dropout(self.project(self.dropout(features)))
-        edges = self.start(nodes.new_zeros(len(incidence.sizes), nodes.shape[1]), incidence.sizes)
+        first = nodes.new_zeros(len(incidence.sizes), nodes.shape[1])
+        if self.project_edges is not None:
+            first = self.project_edges(edge_features)
+        edges = self.start(first, incidence.sizes)
         for layer in self.layers:
             nodes, edges = layer(nodes, edges, incidence)
         return self.head(self.dropout(self.norm(nodes)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from torch import Tensor, nn
@@ -104,7 +104,10 @@ class HypergraphConvNet(HypergraphModel):
 @configurable
 @dataclass(frozen=True)
 class HypergraphTransformer(HypergraphModel):
-    """Ours: attention along incidences and over all nodes, with weights generated from the size of a hyperedge."""
+    """Ours: attention along incidences and over all nodes, with weights generated from the size of a hyperedge.
+
+    The only model here that reads features of hyperedges.
+    """
 
     layers: int = 2
     channels: int = 64
@@ -114,7 +117,8 @@ class HypergraphTransformer(HypergraphModel):
     with_global: bool = True
 
     def prepare(self, hypergraph: Hypergraph) -> Transferable:
-        return PreparedIncidence.of(hypergraph)
+        prepared = PreparedIncidence.of(hypergraph)
+        return prepared if hypergraph.edge_features is None else replace(prepared, beside=(hypergraph.edge_features,))
 
     def build(self, shapes: dict[str, Any]) -> nn.Module:
         return OnIncidence(
@@ -128,6 +132,7 @@ class HypergraphTransformer(HypergraphModel):
                 dropout=self.dropout,
                 kernel=self.kernel,
                 global_=self.with_global,
+                edge_channels_in=len(shapes["edges"]["mean"]) if "edges" in shapes else 0,
             )
         )
 
@@ -167,11 +172,11 @@ class HypergraphPropagation(HypergraphModel):
 
 @dataclass(frozen=True, eq=False)
 class PreparedIncidence(Transferable):
-    """Node features and the incidences of a hypergraph, and the nodes alike where they are asked for."""
+    """Node features and the incidences of a hypergraph, and what a model takes besides: nodes alike, features of edges."""
 
     features: Tensor | None
     incidence: IncidenceSet
-    alike: tuple[Neighbours, ...] = ()
+    beside: tuple[Neighbours | Tensor, ...] = ()
 
     @classmethod
     def of(cls, graph: Hypergraph, neighbours: int = 0) -> PreparedIncidence:
@@ -182,14 +187,14 @@ class PreparedIncidence(Transferable):
 
 
 class OnIncidence(nn.Module):
-    """A model of (features, incidence, nodes alike) that takes all as one value."""
+    """A model of features, incidence and more that takes all as one value."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
 
     def forward(self, x: PreparedIncidence) -> Tensor:
-        return self.model(x.features, x.incidence, *x.alike)
+        return self.model(x.features, x.incidence, *x.beside)
 
 
 def _widths(model: HypergraphMLP | CliqueGCN | HypergraphConvNet, shapes: dict[str, Any]) -> dict[str, Any]:

@@ -32,6 +32,7 @@ def read_request(request: PredictRequest, shapes: dict[str, Any], label: str) ->
 
 def _aligned(data: NamedHypergraph, shapes: dict[str, Any], path: Path) -> NamedHypergraph:
     """The same hypergraph with the features that the model was trained on, found by name where they have names."""
+    data = _aligned_edges(data, shapes.get("edges", {}).get("names", []), path)
     expected, graph = shapes["feature_names"], data.hypergraph
     assert graph.node_features is not None
     channels = graph.node_features.shape[1]
@@ -39,12 +40,25 @@ def _aligned(data: NamedHypergraph, shapes: dict[str, Any], path: Path) -> Named
         if channels != shapes["channels_in"]:
             raise ValueError(f"{path}: the model takes {shapes['channels_in']} features a node, got {channels}")
         return data
-    absent = [name for name in expected if name not in data.feature_names]
-    if absent:
-        raise ValueError(f"{path}: feature {absent[0]!r} of the training is missing; there are {list(data.feature_names)}")
-    order = [data.feature_names.index(name) for name in expected]
-    features = graph.node_features[:, order]
+    features = graph.node_features[:, _places(expected, data.feature_names, f"{path}: feature")]
     return replace(data, hypergraph=replace(graph, node_features=features), feature_names=tuple(expected))
+
+
+def _aligned_edges(data: NamedHypergraph, expected: list[str], path: Path) -> NamedHypergraph:
+    """The same for the features of hyperedges."""
+    features = None
+    if expected:
+        places = _places(expected, data.edge_feature_names, f"{path}: attribute of hyperedges")
+        assert data.hypergraph.edge_features is not None
+        features = data.hypergraph.edge_features[:, places]
+    return replace(data, hypergraph=replace(data.hypergraph, edge_features=features), edge_feature_names=tuple(expected))
+
+
+def _places(expected: list[str], there: tuple[str, ...], what: str) -> list[int]:
+    absent = [name for name in expected if name not in there]
+    if absent:
+        raise ValueError(f"{what} {absent[0]!r} of the training is missing; there are {list(there)}")
+    return [there.index(name) for name in expected]
 
 
 def default_output(request: PredictRequest) -> Path:

@@ -218,7 +218,7 @@ def shapes_of(data: NamedHypergraph, normalise: Normalisation) -> dict[str, Any]
     features = graph.node_features
     if features is None:
         raise ValueError("the nodes of this hypergraph have no features")
-    shapes = {
+    shapes: dict[str, Any] = {
         "channels_in": features.shape[1],
         "channels_out": max(graph.num_classes, len(data.label_names)),
         "label_names": list(data.label_names),
@@ -226,29 +226,46 @@ def shapes_of(data: NamedHypergraph, normalise: Normalisation) -> dict[str, Any]
         "normalise": normalise,
     }
     if normalise == "columns":
-        deviation, mean = torch.std_mean(features.double(), 0, unbiased=False)
-        constant = deviation <= 1e-6 * mean.abs()  # but for rounding
-        shapes["mean"] = mean.tolist()
-        shapes["deviation"] = deviation.masked_fill(constant, 1.0).tolist()
+        shapes["mean"], shapes["deviation"] = _moments(features)
+    if graph.edge_features is not None:
+        mean, deviation = _moments(graph.edge_features)
+        shapes["edges"] = {"names": list(data.edge_feature_names), "mean": mean, "deviation": deviation}
     return shapes
+
+
+def _moments(features: Tensor) -> tuple[list[float], list[float]]:
+    """Mean and deviation of each column; the deviation of a constant one is 1."""
+    deviation, mean = torch.std_mean(features.double(), 0, unbiased=False)
+    constant = deviation <= 1e-6 * mean.abs()  # but for rounding
+    return mean.tolist(), deviation.masked_fill(constant, 1.0).tolist()
+
+
+def _standardised(features: Tensor, shapes: dict[str, Any]) -> Tensor:
+    mean, deviation = (torch.tensor(shapes[name], dtype=torch.float64) for name in ("mean", "deviation"))
+    return ((features - mean) / deviation).to(features.dtype)
 
 
 def _digest(graph: Hypergraph, split: NodeSplit) -> str:
     """Tells a hypergraph with its parts from any other: a training does not go on with another one."""
     known = hashlib.sha256()
-    for part in (graph.members, graph.offsets, graph.node_features, graph.labels, split.train, split.valid, split.test):
+    held = (graph.members, graph.offsets, graph.node_features, graph.edge_features, graph.edge_weights, graph.labels)
+    for part in (*held, split.train, split.valid, split.test):
         known.update(b"" if part is None else part.contiguous().numpy().tobytes())
     return known.hexdigest()
 
 
 def normalised(graph: Hypergraph, shapes: dict[str, Any]) -> Hypergraph:
-    """The hypergraph with its node features as the training saw them."""
+    """The hypergraph with its features as the training saw them."""
     features = graph.node_features
     assert features is not None
     if shapes["normalise"] == "rows":
         total = features.abs().sum(1, keepdim=True)
         features = features / total.where(total > 0, 1.0)
     elif shapes["normalise"] == "columns":
-        mean, deviation = (torch.tensor(shapes[name], dtype=torch.float64) for name in ("mean", "deviation"))
-        features = ((features - mean) / deviation).to(features.dtype)
-    return replace(graph, node_features=features)
+        features = _standardised(features, shapes)
+    edges = graph.edge_features
+    return replace(
+        graph,
+        node_features=features,
+        edge_features=_standardised(edges, shapes["edges"]) if edges is not None and "edges" in shapes else None,
+    )
