@@ -67,7 +67,9 @@ def test_embeddings_repeat_and_bring_cliques_together():
     settings = Node2Vec(channels=16, epochs=20, walk_length=20)
     embeddings = settings.embed(data, seed=1)
     assert embeddings.shape == (17, 16)
-    np.testing.assert_array_equal(embeddings, settings.embed(data, seed=1))
+    np.testing.assert_array_equal(embeddings, settings.embed(data, seed=1))  # remembered
+    assert not np.array_equal(embeddings, settings.embed(data, seed=2))
+    np.testing.assert_array_equal(embeddings, settings.embed(data, seed=1))  # made again
     unit = embeddings / np.linalg.norm(embeddings, axis=1, keepdims=True)
     same = np.array([[a // 4 == b // 4 for b in range(8)] for a in range(8)])
     cosines = unit[:8] @ unit[8:16].T

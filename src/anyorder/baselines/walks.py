@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,6 +16,8 @@ from anyorder.data.cooccurrence import clique_counts
 from anyorder.data.hyperedges import TypedHyperedges
 from anyorder.data.tuples import Ints
 from anyorder.extras import require
+
+_remembered: dict[str, Any] = {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +117,14 @@ class Node2Vec:
         return chosen
 
     def embed(self, data: TypedHyperedges, *, seed: int = 0, progress: bool = False) -> NDArray[np.float32]:
-        """Embeddings (nodes, channels) of the clique expansion of the training tuples."""
+        """Embeddings (nodes, channels) of the clique expansion of the training tuples; the last ones are remembered."""
+        key = (self, seed, data.sizes, hashlib.sha256(data.train.tobytes() + data.train_weights.tobytes()).digest())
+        if _remembered.get("key") != key:  # several rows of a table ask for the same
+            _remembered.update(key=key, embeddings=self._embed(data, seed=seed, progress=progress))
+        embeddings: NDArray[np.float32] = _remembered["embeddings"].copy()
+        return embeddings
+
+    def _embed(self, data: TypedHyperedges, *, seed: int, progress: bool) -> NDArray[np.float32]:
         word2vec = require("gensim.models", "hypergraphs").Word2Vec
         graph = WeightedGraph.clique_expansion(data)
         walks = self.walks(graph, np.random.default_rng(seed), progress=progress)
