@@ -6,8 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from anyorder.cli.experiments import RUNS, add_machine
-from anyorder.cli.own import model_folder, train
+from anyorder.cli.own import add_options, add_shares, model_folder, train
 
 MODELS = (
     "ours",
@@ -47,18 +46,10 @@ def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
     parser.add_argument("--weight", metavar="COLUMN", help="how much a row counts (default: every row the same)")
     parser.add_argument("--no-header", action="store_true", help="the file has no first line of names: columns as they come")
     parser.add_argument("--delimiter", default=",", metavar="CHAR", help="between fields; 'tab' for tabulators (default: ,)")
-    parser.add_argument("--valid", type=float, default=0.1, metavar="SHARE", help="of the rest to validate (default: 0.1)")
-    parser.add_argument("--test", type=float, default=0.1, metavar="SHARE", help="of distinct tuples to test (default: 0.1)")
+    add_shares(parser, "distinct tuples")
     parser.add_argument("--negatives", type=int, default=5, metavar="N", help="drawn for each tuple (default: 5)")
     parser.add_argument("--model", choices=MODELS, default="ours")
-    parser.add_argument("--epochs", type=int, default=100, metavar="N", help="at most (default: 100)")
-    parser.add_argument("--batch-size", type=int, default=256, metavar="N", help="tuples in a step (default: 256)")
-    parser.add_argument("--learning-rate", type=float, default=1e-3, metavar="RATE", help="default: 1e-3")
-    parser.add_argument("--patience", type=int, default=20, metavar="N", help="stop N epochs after the best (default: 20)")
-    parser.add_argument("--seed", type=int, default=0, help="of the split, initialisation and training (default: 0)")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change any setting of the run")
-    parser.add_argument("--out", type=Path, metavar="DIR", help=f"of the model (default: {RUNS}/hyperedges/DATA-MODEL)")
-    add_machine(parser)
+    add_options(parser, "hyperedges", epochs=100, items="tuples", batch_size=256, patience=20)
 
 
 def _train(args: argparse.Namespace) -> int:

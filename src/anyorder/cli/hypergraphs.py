@@ -6,8 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from anyorder.cli.experiments import RUNS, add_machine
-from anyorder.cli.own import model_folder, train
+from anyorder.cli.own import add_options, model_folder, train
 
 _TEXT = "classify the nodes of a hypergraph"
 _FORMS = """The hypergraph is a list of hyperedges (one a line, the names of its nodes separated by tabs, commas or
@@ -27,11 +26,7 @@ def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
     parser.add_argument("--label", default="label", metavar="NAME", help="node attribute with the class, for --hif")
     rows = "as in `anyorder list hypergraphs`: ours, mlp, ... (default: ours-light)"
     parser.add_argument("--model", metavar="NAME", help=rows)
-    parser.add_argument("--epochs", type=int, default=300, metavar="N", help="at most (default: 300)")
-    parser.add_argument("--seed", type=int, default=0, help="of the split and of the training (default: 0)")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change any setting of the run")
-    parser.add_argument("--out", type=Path, metavar="DIR", help=f"of the model (default: {RUNS}/hypergraph/DATA-MODEL)")
-    add_machine(parser)
+    add_options(parser, "hypergraph", epochs=300)
     parser.set_defaults(run=_train)
     if "--features" not in predict._option_string_actions:
         predict.add_argument("--features", type=Path, metavar="FILE", help="hypergraphs: CSV of node features")

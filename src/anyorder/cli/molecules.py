@@ -6,8 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from anyorder.cli.experiments import RUNS, add_machine
-from anyorder.cli.own import model_folder, train
+from anyorder.cli.own import add_options, add_shares, model_folder, train
 
 MODELS = ("ours", "transformer", "mlp_pi", "gin", "gcn", "gin-vn", "gcn-vn", "fingerprint")
 EXAMPLE = """examples:
@@ -35,20 +34,12 @@ def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
     parser.add_argument("--goal", choices=("regression", "classification"), default="regression")
     parser.add_argument("--keep-missing", action="store_true", help="train on rows with empty targets; those do not count")
     parser.add_argument("--max-atoms", type=int, metavar="N", help="leave out and report larger molecules")
-    parser.add_argument("--valid", type=float, default=0.1, metavar="SHARE", help="of rows for validation (default: 0.1)")
-    parser.add_argument("--test", type=float, default=0.1, metavar="SHARE", help="of rows for the test (default: 0.1)")
+    add_shares(parser, "rows")
     parser.add_argument("--model", choices=MODELS, default="ours")
     parser.add_argument("--channels", type=int, default=64, metavar="N", help="width of the model (default: 64)")
     parser.add_argument("--layers", type=int, default=4, metavar="N", help="layers of the model (default: 4)")
     parser.add_argument("--dropout", type=float, default=0.1, metavar="SHARE", help="default: 0.1")
-    parser.add_argument("--epochs", type=int, default=60, metavar="N", help="passes over the training part (default: 60)")
-    parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="molecules in a step (default: 32)")
-    parser.add_argument("--learning-rate", type=float, default=1e-3, metavar="RATE", help="default: 1e-3")
-    parser.add_argument("--patience", type=int, metavar="N", help="stop after N epochs without gain on validation")
-    parser.add_argument("--seed", type=int, default=0, help="of initialisation and training (default: 0)")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change any setting of the run")
-    parser.add_argument("--out", type=Path, metavar="DIR", help=f"of the model (default: {RUNS}/molecules/DATA-MODEL)")
-    add_machine(parser)
+    add_options(parser, "molecules", epochs=60, items="molecules", batch_size=32)
 
 
 def add_explain(commands: Any) -> None:

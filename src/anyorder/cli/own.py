@@ -1,4 +1,4 @@
-"""What all commands ``anyorder train`` share: the folder of a model, and training into it."""
+"""What all commands ``anyorder train`` share: options, the folder of a model, and training into it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,36 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from anyorder.cli.experiments import RUNS, machine
+from anyorder.cli.experiments import RUNS, add_machine, machine
+
+
+def add_options(
+    parser: argparse.ArgumentParser,
+    kind: str,
+    *,
+    epochs: int,
+    items: str = "",
+    batch_size: int = 0,
+    patience: int | None = None,
+) -> None:
+    """How long, from where and where to; batches of ``items`` where the data are many."""
+    parser.add_argument("--epochs", type=int, default=epochs, metavar="N", help=f"at most (default: {epochs})")
+    if batch_size:
+        text = f"{items} in a step (default: {batch_size})"
+        parser.add_argument("--batch-size", type=int, default=batch_size, metavar="N", help=text)
+        parser.add_argument("--learning-rate", type=float, default=1e-3, metavar="RATE", help="default: 1e-3")
+        text = f"stop N epochs after the best on validation (default: {patience or 'never'})"
+        parser.add_argument("--patience", type=int, default=patience, metavar="N", help=text)
+    parser.add_argument("--seed", type=int, default=0, help="of the split, initialisation and training (default: 0)")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change any setting of the run")
+    parser.add_argument("--out", type=Path, metavar="DIR", help=f"of the model (default: {RUNS}/{kind}/DATA-MODEL)")
+    add_machine(parser)
+
+
+def add_shares(parser: argparse.ArgumentParser, items: str) -> None:
+    """How much of the data is held back."""
+    parser.add_argument("--valid", type=float, default=0.1, metavar="SHARE", help=f"of {items} to validate (default: 0.1)")
+    parser.add_argument("--test", type=float, default=0.1, metavar="SHARE", help=f"of {items} to test (default: 0.1)")
 
 
 def model_folder(args: argparse.Namespace, kind: str, stem: str) -> Path:

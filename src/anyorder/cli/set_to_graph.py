@@ -6,8 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from anyorder.cli.experiments import RUNS, add_machine
-from anyorder.cli.own import model_folder, train
+from anyorder.cli.own import add_options, add_shares, model_folder, train
 
 MODELS = ("ours", "ours-phi", "s2g", "s2g-plus", "siam", "siam-3", "gnn", "mlp")
 EXAMPLE = """examples:
@@ -31,20 +30,12 @@ def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data", type=Path, required=True, metavar="FILE", help=".parquet or .npz: a set per row, with edges or a partition"
     )
-    parser.add_argument("--valid", type=float, default=0.1, metavar="SHARE", help="of sets for validation (default: 0.1)")
-    parser.add_argument("--test", type=float, default=0.1, metavar="SHARE", help="of sets for the test (default: 0.1)")
+    add_shares(parser, "sets")
     parser.add_argument("--model", choices=MODELS, default="ours")
     parser.add_argument("--channels", type=int, default=64, metavar="N", help="width of the model (default: 64)")
     parser.add_argument("--layers", type=int, default=4, metavar="N", help="layers before pairs (default: 4)")
     parser.add_argument("--dropout", type=float, default=0.0, metavar="SHARE", help="of ours (default: 0)")
-    parser.add_argument("--epochs", type=int, default=30, metavar="N", help="passes over the training part (default: 30)")
-    parser.add_argument("--batch-size", type=int, default=16, metavar="N", help="sets in a step (default: 16)")
-    parser.add_argument("--learning-rate", type=float, default=1e-3, metavar="RATE", help="default: 1e-3")
-    parser.add_argument("--patience", type=int, metavar="N", help="stop after N epochs without gain on validation")
-    parser.add_argument("--seed", type=int, default=0, help="of the split, initialisation and training (default: 0)")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change any setting of the run")
-    parser.add_argument("--out", type=Path, metavar="DIR", help=f"of the model (default: {RUNS}/set-to-graph/DATA-MODEL)")
-    add_machine(parser)
+    add_options(parser, "set-to-graph", epochs=30, items="sets", batch_size=16)
 
 
 def add_draw(commands: Any) -> None:
