@@ -92,6 +92,15 @@ def test_a_training_of_little_time_goes_on_with_the_same_command(files, capsys):
     assert main(command) == 1
 
 
+def test_predictions_take_the_place_of_nothing_they_are_made_from(files, capsys):
+    line = "train hypergraph --hif graph.json --label team --epochs 2 --out model --quiet --model mlp"
+    assert main(line.split()) == 0
+    for output, problem in (("graph.json", "is the input"), ("model/model.safetensors", "belongs to the model")):
+        assert main(["predict", "model", "--input", "graph.json", "--output", output]) == 1
+        assert problem in capsys.readouterr().err
+    assert main(["predict", "model", "--input", "graph.json"]) == 0
+
+
 def test_a_training_does_not_go_on_with_other_data(files, capsys):
     line = "train hypergraph --edges edges.txt --labels labels.csv --epochs 3 --quiet --model mlp --minutes 1e-9 --out model"
     assert main(line.split()) == 0

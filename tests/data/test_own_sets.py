@@ -214,3 +214,23 @@ class TestPredictions:
         with pytest.raises(ValueError, match=r"got LabelKind\.NONE"):
             write_predictions(tmp_path / "p.npz", self.CLUSTERS, LabelKind.NONE)
         assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"features": np.zeros((3, 4, 1)), "sizes": [4, 2, 3]}, "sets of several sizes lie end to end"),
+        ({"features": np.zeros((3, 4, 1)), "partition": np.zeros((4, 3), int)}, r"partition must have shape \(12,\)"),
+        ({"features": np.zeros((12, 0)), "sizes": [12]}, "at least one channel"),
+    ],
+)
+def test_arrays_that_do_not_fit_each_other(tmp_path, arrays, message):
+    with pytest.raises(ValueError, match=message):
+        read_sets(npz(tmp_path, **arrays))
+
+
+def test_another_kind_of_file_by_this_name(tmp_path):
+    with (tmp_path / "sets.npz").open("wb") as file:
+        np.save(file, np.zeros(3))
+    with pytest.raises(ValueError, match="not a whole NPZ file"):
+        read_sets(tmp_path / "sets.npz")

@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anyorder import EquivariantAttention, EquivariantLinear, Features, RandomFeatures, SparseIndexSet
 from anyorder.layers.gather import add_spread, beside
 from anyorder.layers.segment import use_backend
 from anyorder.layouts import Spread
@@ -103,3 +104,24 @@ def test_gradcheck_and_opcheck_side_by_side():
     torch.library.opcheck(torch.ops.anyorder.gather_beside, (tables, rows, inverses))
     torch.library.opcheck(torch.ops.anyorder.gather_part, (torch.randn(5, 6), torch.tensor([4, -1]), 2, 3))
     assert torch.autograd.gradcheck(lambda *given: beside([*zip(given, spreads)]), tables)
+
+
+@pytest.mark.parametrize(("order_in", "order_out"), [(2, 2), (2, 1), (1, 2), (2, 0)])
+def test_linear_layers_have_second_derivatives(order_in, order_out):
+    torch.manual_seed(0)
+    nodes = torch.arange(5)
+    edges = torch.cat([torch.stack([nodes, (nodes + 1) % 5], 1), nodes[:, None].expand(-1, 2)])
+    index = SparseIndexSet(edges if order_in == 2 else nodes[:, None], num_nodes=5)
+    target = SparseIndexSet(edges, num_nodes=5) if (order_in, order_out) == (1, 2) else None
+    layer = EquivariantLinear(order_in=order_in, order_out=order_out, channels_in=2, channels_out=2).double()
+    rows = torch.randn(index.num_entries, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradgradcheck(lambda x: layer(Features(index, x), target).rows.tanh(), (rows,))
+
+
+def test_kernel_attention_says_that_it_has_none():
+    index = SparseIndexSet(torch.arange(4)[:, None], num_nodes=4)
+    layer = EquivariantAttention(order_in=1, order_out=1, channels=4, heads=2, head_channels=2, kernel=RandomFeatures())
+    rows = torch.randn(4, 4, requires_grad=True)
+    [grad] = torch.autograd.grad(layer(Features(index, rows)).rows.square().sum(), rows, create_graph=True)
+    with pytest.raises(NotImplementedError, match="no second derivatives"):
+        grad.sum().backward()

@@ -8,7 +8,8 @@ from math import comb, factorial
 import pytest
 import torch
 
-from anyorder import EquivariantLinear, Features, RandomFeatures, SparseIndexSet
+from anyorder import EquivariantLinear, Features, RandomFeatures, SparseIndexSet, collate
+from anyorder.convert import separate
 from anyorder.layers.mixed import MixedEncoder, mixed_linear
 from anyorder.layers.symmetric import SymmetricLinear
 from anyorder.layouts.mixed import MixedFeatures
@@ -68,6 +69,36 @@ def test_targets_on_other_nodes_or_graphs_are_refused():
     for other in ({"num_nodes": 7}, {"num_nodes": 2}, {"num_nodes": 9, "node_graph": torch.zeros(9, dtype=torch.int64)}):
         with pytest.raises(ValueError, match="target must be on the same nodes and graphs"):
             layer(x, SymmetricIndexSet(edge, **other))
+
+
+def test_layers_for_ordered_tuples_refuse_hyperedges_without_an_order():
+    edges = hyperedges(2, 0.7, 1)
+    x = Features(edges, torch.ones(edges.num_entries, 2))
+    with pytest.raises(TypeError, match=r"use SymmetricLinear, or \.ordered\(\)"):
+        EquivariantLinear(order_in=2, order_out=1, channels_in=2, channels_out=2)(x)
+
+
+def test_lower_orders_are_sets_of_different_nodes():
+    triangle = SymmetricIndexSet(torch.tensor([[2, 0, 1], [0, 1, 3]]), num_nodes=4)
+    pairs = triangle.project(2)
+    assert isinstance(pairs, SymmetricIndexSet)
+    assert sorted(pairs.tuples.tolist()) == [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3]]
+    assert triangle.project(1).tuples.flatten().tolist() == [0, 1, 2, 3]
+    assert triangle.project(2) is pairs
+
+
+def test_batches_of_hyperedges_stay_without_an_order():
+    layer = SymmetricLinear(order_in=2, order_out=2, channels_in=2, channels_out=3)
+    torch.manual_seed(0)
+    sets = [SymmetricIndexSet(torch.tensor(edges), num_nodes=4) for edges in ([[0, 1]], [[1, 2], [3, 2]])]
+    parts = [Features(index, torch.randn(index.num_entries, 2)) for index in sets]
+    together = layer(collate(parts))
+    for part, found in zip(parts, separate(together), strict=True):
+        assert isinstance(found.index, SymmetricIndexSet)
+        torch.testing.assert_close(found.rows, layer(part).rows)
+    ordered = Features(SparseIndexSet(torch.tensor([[0, 1]]), num_nodes=2), torch.ones(1, 2))
+    with pytest.raises(TypeError, match="can only collate index sets of one kind"):
+        collate([parts[0], ordered])
 
 
 def test_orderings_beyond_memory_are_refused():

@@ -357,3 +357,21 @@ def test_two_processes_give_the_metrics_of_one_at_the_same_global_batch(tmp_path
         history = [value for entry in record["history"] for key, value in entry.items() if key in ("MAE", "RMSE")]
         found.append(torch.tensor([*record["metrics"][""].values(), *history]))
     torch.testing.assert_close(*found, rtol=1e-4, atol=1e-4)
+
+
+def test_the_seed_draws_the_parts_of_an_own_table(tmp_path: Path) -> None:
+    task = OwnMolecules(str(own_table(tmp_path / "my.csv")), targets=("gap",))
+    parts = [task.open(tmp_path, seed=seed, progress=False).split for seed in (0, 0, 7)]
+    assert parts[0]["test"].tolist() == parts[1]["test"].tolist() != parts[2]["test"].tolist()
+
+
+def test_a_quote_that_does_not_close_is_refused_by_line(tmp_path: Path) -> None:
+    data = tmp_path / "open.csv"
+    data.write_text("smiles,gap,note\n" + "".join(f"{'C' * (n + 1)},{n},{chr(34) * (n == 20)}x\n" for n in range(40)))
+    with pytest.raises(ValueError, match=r"open\.csv, line "):
+        OwnMolecules(str(data), targets=("gap",)).open(tmp_path, progress=False)
+
+
+def test_columns_of_probabilities_must_differ() -> None:
+    with pytest.raises(ValueError, match="two targets would write the column 'probability_a_b_c'"):
+        Classification(("a", "a_b"), (("b_c", "d"), ("c", "e")))

@@ -17,7 +17,7 @@ from anyorder.training.jobs import Job
 from anyorder.training.run import Optimiser
 from anyorder.training.sampling import GlobalBatches
 from anyorder.training.states import read_state
-from small_runs import QUIET, downhill, weights
+from small_runs import QUIET, chains, downhill, weights
 
 TINY = ("task.train_chains=4", "task.train_length=5", "task.test_chains=2", "task.test_length=6", "schedule.epochs=2")
 
@@ -68,6 +68,11 @@ def test_an_interrupted_run_goes_on_to_the_same_weights(tmp_path):
         ("optimiser.learning_rate=fast", "expects float"),
         ("optimiser.name=adm", "adam"),
         ("optimiser.average=1", "average must be at least 0 and below 1, got 1"),
+        ("optimiser.clip=1" + "0" * 400, "expects a finite number"),
+        ("optimiser.learning_rate=1e999", "expects a finite number"),
+        ("optimiser=Optimiser('adam', name='sgd')", "takes each setting once"),
+        ("optimiser=Optimiser(**3)", "takes each setting once"),
+        ("seed=-1", "Run.seed must be at least 0, got -1"),
         ("nothing", "key=value"),
     ],
 )
@@ -130,3 +135,7 @@ def test_mixed_precision_goes_with_and_without_clipping(clip, tmp_path):
     machine = replace(QUIET, precision="bf16-mixed")
     record = carry_out(downhill(optimiser=Optimiser(learning_rate=1.0, clip=clip), epochs=1), tmp_path, machine)
     assert record.metrics[""]["weight"] == pytest.approx(4.0)
+
+
+def test_large_seeds_train(tmp_path):
+    assert execute(chains(seed=2**40 + 7), tmp_path, QUIET).seed == 2**40 + 7

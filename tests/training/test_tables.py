@@ -31,6 +31,11 @@ def test_means_over_seeds_and_mean_minutes():
     assert "minutes" not in render(TABLE, records)
 
 
+def test_a_metric_that_is_no_number_does_not_hide_the_others():
+    shown = render(TABLE, [record("A", 0, float("nan"), 60), record("B", 0, 0.75, 60)], form="markdown")
+    assert "| D | quick | A | 1 | nan | 0.5 |" in shown and "| D | quick | B | 1 | 0.75 | - |" in shown
+
+
 def test_a_run_that_is_to_go_on_is_named_below_its_row():
     first, second = record("A", 0, 0.25, 60), record("A", 1, 0.75, 60)
     shown = render(TABLE, [first, replace(second, scale="full", reduced="", unfinished="3 of 9 epochs")], form="markdown")

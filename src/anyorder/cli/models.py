@@ -34,6 +34,17 @@ def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
     set_to_graph.add_train(kinds, predict)
 
 
+def _check_output(args: argparse.Namespace) -> None:
+    """Predictions never take the place of what they are made from."""
+    output = args.output.resolve()
+    for given in (args.input, getattr(args, "candidates", None), getattr(args, "features", None)):
+        if given is not None and given.resolve() == output:
+            raise ValueError(f"{args.output} is the input: name another file for the predictions")
+    held = ("model.safetensors", "config.json", "job.json", "record.json", "last.ckpt")
+    if output.parent == args.folder.resolve() and output.name in held:
+        raise ValueError(f"{args.output} belongs to the model: name another file for the predictions")
+
+
 def _predict(args: argparse.Namespace) -> int:
     from anyorder.training.checkpoints import load_model, load_run
     from anyorder.training.jobs import JOB, Job
@@ -46,6 +57,8 @@ def _predict(args: argparse.Namespace) -> int:
         taken = ", ".join(f"--{option}" for option in ("input", "output", *run.task.predict_options))
         raise ValueError(f"--{name} is not for this model: {type(run.task).__name__} takes {taken}")
     data_dir = args.data_dir or (Job.read(args.folder)[1].data_dir if (args.folder / JOB).exists() else None)
+    if args.output is not None:
+        _check_output(args)
     request = PredictRequest(args.folder, args.input, args.output, options, data_dir)
     print(run.task.predict(model, load_run(args.folder)[1], request))
     return 0

@@ -105,7 +105,7 @@ def _train(args: argparse.Namespace) -> int:
 
 def _report(task: Any, args: argparse.Namespace) -> None:
     """Make the store of the table first, and say what is in it."""
-    opened = task.open(args.data_dir, progress=not args.quiet)
+    opened = task.open(args.data_dir, seed=args.seed, progress=not args.quiet)
     parts = ", ".join(f"{len(opened.split[part])} for {name}" for part, name in _PARTS.items())
     print(f"{len(opened.store)} molecules in {args.data}: {parts}")
     bad = opened.store.manifest.unreadable

@@ -26,7 +26,8 @@ def separate(features: Features) -> list[Features]:
     else:
         tuples = places(index)[index.tuples][order].split(counts)
         sizes = torch.bincount(index.node_graph, minlength=index.num_graphs).tolist()
-        parts = [SparseIndexSet(part, num_nodes=size) for part, size in zip(tuples, sizes, strict=True)]
+        kind = type(index) if isinstance(index, SparseIndexSet) else SparseIndexSet
+        parts = [kind(part, num_nodes=size) for part, size in zip(tuples, sizes, strict=True)]
     return [Features.of_rows(part, some) for part, some in zip(parts, rows, strict=True)]
 
 

@@ -155,8 +155,10 @@ class SimilarSizeBatches(Sampler[list[int]]):
                 f"expected rank < num_processes <= batch_size and pool_batches >= 1, got rank {rank}, num_processes "
                 f"{num_processes}, batch_size {batch_size}, pool_batches {pool_batches}"
             )
-        if len(self.members) < (batch_size if drop_last else num_processes):
-            raise ValueError(f"{len(self.members)} molecules do not fill a batch of {batch_size}")
+        if len(self.members) < (batch_size if drop_last else num_processes if shuffle else 1):
+            raise ValueError(
+                f"{len(self.members)} molecules do not fill a batch of {batch_size} in {num_processes} processes"
+            )
         self.sizes = np.asarray(sizes)[self.members]
         self.batch_size, self.pool_batches, self.seed, self.epoch = batch_size, pool_batches, seed, 0
         self.shuffle, self.drop_last = shuffle, drop_last

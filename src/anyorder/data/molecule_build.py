@@ -30,6 +30,7 @@ from anyorder.data.molecule_store import (
     write_shard,
 )
 from anyorder.extras import require
+from anyorder.files import read_json
 
 logger = logging.getLogger(__name__)
 
@@ -109,7 +110,7 @@ def _job(table: MoleculeTable, options: BuildOptions) -> dict[str, Any]:
 def _claim(folder: Path, job: dict[str, Any], overwrite: bool) -> None:
     """Make the folder ours: empty, or with what the same job left there."""
     path = folder / "job.json"
-    there = json.loads(path.read_text()) if path.is_file() else None
+    there = read_json(path) if path.is_file() else None
     if there == job:
         return
     if there is None and any(file.name != ".lock" and file.suffix != ".tmp" for file in folder.iterdir()):
@@ -130,7 +131,10 @@ def _finished(folder: Path, job: dict[str, Any], verify: bool) -> bool:
     """Whether the folder holds a complete store with what the job asks for, however it was cut into shards."""
     if not (folder / MANIFEST).is_file():
         return False
-    manifest = Manifest.read(folder)
+    try:
+        manifest = Manifest.read(folder)
+    except ValueError:  # damaged: made again from the shards that are good
+        return False
     same = all(manifest.job[key] == job[key] for key in ("format", "source", "max_atoms"))
     enough = manifest.job["fingerprints"] or not job["fingerprints"]
     return same and enough and all(shard.problem(folder, checksums=verify) is None for shard in manifest.shards)

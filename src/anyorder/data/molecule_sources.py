@@ -98,7 +98,7 @@ class MoleculeTable:
     @contextmanager
     def _reader(self) -> Iterator[tuple[Any, list[str]]]:
         with open_text(self.path) as text:
-            reader = csv.reader(text)
+            reader = csv.reader(text, strict=True)
             try:
                 header = next((cells for cells in reader if cells), None)
                 if header is None:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from anyorder.data.molecule_graphs import FlatMolecules, Unreadable, fingerprint, smiles_to_graph
 from anyorder.data.molecule_sources import file_sha256
+from anyorder.files import read_json
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -97,7 +98,9 @@ class Manifest:
         path = folder / MANIFEST
         if not path.is_file():
             raise FileNotFoundError(f"{folder} holds no finished molecule store: {MANIFEST} is missing")
-        value = json.loads(path.read_text())
+        value = read_json(path)
+        if not isinstance(value, dict) or {"job", "num_rows", "shards"} - value.keys() or "format" not in value["job"]:
+            raise ValueError(f"{path} is damaged: expected 'job', 'num_rows' and 'shards'")
         if value["job"]["format"] != FORMAT:
             raise ValueError(f"{path} has format {value['job']['format']}, expected {FORMAT}: build the store again")
         return Manifest(value["job"], value["num_rows"], tuple(Shard.from_json(shard) for shard in value["shards"]))

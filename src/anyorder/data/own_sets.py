@@ -214,6 +214,8 @@ def _require_present(column: Any, name: str, rows: Ragged | None) -> None:
 
 def _read_npz(path: Path) -> dict[str, Ragged]:
     try:
+        if not zipfile.is_zipfile(path):
+            raise ValueError("this is not a whole NPZ file: expected a zip archive, as numpy.savez writes it")
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             _require_features(file.files)
             arrays = {name: file[name] for name in file.files}
@@ -226,7 +228,9 @@ def _read_npz(path: Path) -> dict[str, Ragged]:
         _require_shape(edges, EDGES, (int(counts.sum()), 2))
         columns[EDGES] = Ragged(edges, counts)
     if PARTITION in arrays:
-        partition = arrays[PARTITION].reshape(-1)
+        partition, stacked = arrays[PARTITION], arrays[FEATURES].shape[:2]
+        if arrays[FEATURES].ndim == 3 and partition.shape == stacked:
+            partition = partition.reshape(-1)
         _require_shape(partition, PARTITION, (len(features),))
         columns[PARTITION] = Ragged(partition, sizes)
     return columns
@@ -239,6 +243,13 @@ def _npz_features(arrays: Mapping[str, Array]) -> tuple[Array, Array]:
         raise ValueError(
             f"{FEATURES} must be numbers of shape (sets, n, channels) or (total points, channels), "
             f"got {features.dtype} {features.shape}"
+        )
+    if features.shape[-1] == 0:
+        raise ValueError(f"{FEATURES} must have at least one channel, got shape {features.shape}")
+    if features.ndim == 3 and SIZES in arrays and not np.array_equal(arrays[SIZES], [features.shape[1]] * len(features)):
+        raise ValueError(
+            f"{FEATURES} of shape {features.shape} has {features.shape[1]} points a set, but {SIZES} says otherwise: "
+            "sets of several sizes lie end to end, without padding, as (total points, channels)"
         )
     if features.ndim == 3:
         return features.reshape(-1, features.shape[2]), np.full(len(features), features.shape[1])

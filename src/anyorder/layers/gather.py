@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from anyorder.layers.segment import INSTALLED, backend_of
 from anyorder.layouts import Spread
@@ -108,6 +109,18 @@ def _(grad, rows, counts):  # type: ignore[no-untyped-def]
     return [grad.new_empty(count, grad.shape[1]) for count in counts]
 
 
+def _setup_scatter(ctx, inputs, output):  # type: ignore[no-untyped-def]
+    ctx.save_for_backward(*inputs[1])
+
+
+def _gradient_scatter(ctx, grads):  # type: ignore[no-untyped-def]
+    rows = list(ctx.saved_tensors)
+    return torch.ops.anyorder.gather_add(None, list(grads), rows), [None] * len(rows), None
+
+
+_scatter.register_autograd(_gradient_scatter, setup_context=_setup_scatter)
+
+
 def _setup(ctx, inputs, output):  # type: ignore[no-untyped-def]
     base, tables, rows = inputs
     ctx.has_base, ctx.counts = base is not None, [table.shape[0] for table in tables]
@@ -153,6 +166,22 @@ def _part(grad: Tensor, rows: Tensor, first: int, width: int) -> Tensor:
 @_part.register_fake
 def _(grad, rows, first, width):  # type: ignore[no-untyped-def]
     return grad.new_empty(rows.shape[0], width)
+
+
+def _setup_part(ctx, inputs, output):  # type: ignore[no-untyped-def]
+    grad, rows, ctx.first, ctx.width = inputs
+    ctx.shape = grad.shape
+    ctx.save_for_backward(rows)
+
+
+def _gradient_part(ctx, grad):  # type: ignore[no-untyped-def]
+    [rows] = ctx.saved_tensors
+    there = (rows >= 0).nonzero().flatten()
+    sums = grad.new_zeros(ctx.shape[0], ctx.width).index_add(0, rows[there], grad[there])
+    return functional.pad(sums, (ctx.first, ctx.shape[1] - ctx.first - ctx.width)), None, None, None
+
+
+_part.register_autograd(_gradient_part, setup_context=_setup_part)
 
 
 def _setup_beside(ctx, inputs, output):  # type: ignore[no-untyped-def]

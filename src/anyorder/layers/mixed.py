@@ -30,6 +30,9 @@ class MixedLayer(nn.Module):
         if x.orders != self.orders_in:
             raise ValueError(f"this layer takes features of orders {self.orders_in}, got {x.orders}")
         parts: dict[int, Features] = {}
+        for order in targets or ():
+            if order not in self.orders_out and order not in self.orders_in:
+                raise ValueError(f"this layer has no order {order}: it takes {self.orders_in} and writes {self.orders_out}")
         for l in self.orders_out:
             target = resolve(x, l, targets)
             rows = [self.blocks[f"{k}to{l}"](x[k], target).rows for k in self.orders_in]

@@ -194,6 +194,13 @@ def _(query, key, value, *rest):  # type: ignore[no-untyped-def]
     return tuple(part.new_empty(part.shape) for part in (query, key, value))
 
 
+def _no_second(ctx, *grads):  # type: ignore[no-untyped-def]
+    raise NotImplementedError("kernel attention has no second derivatives: its backward pass cannot be differentiated")
+
+
+_backward.register_autograd(_no_second)
+
+
 def _setup(ctx, inputs, output):  # type: ignore[no-untyped-def]
     *tensors, kind, eps, normalize = inputs
     ctx.save_for_backward(*tensors, *(output if normalize else ()))  # the gradient of N and Z does not need them

@@ -116,8 +116,4 @@ def symmetric_target(source: SymmetricIndexSet, order: int, given: IndexSet | No
         return source
     if order > source.order:
         raise ValueError(f"a target index set is needed: none of order {order} follows from hyperedges of {source.order}")
-    lower = source.project(order)
-    kept = lower.tuples
-    distinct = (kept[:, 1:] > kept[:, :-1]).all(1) if order > 1 else torch.ones(len(kept), dtype=torch.bool)
-    nodes = {"num_nodes": source.num_nodes, "node_graph": source.node_graph, "num_graphs": source.num_graphs}
-    return SymmetricIndexSet(kept[distinct], **nodes)  # type: ignore[arg-type]
+    return source.project(order)

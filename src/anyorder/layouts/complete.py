@@ -26,6 +26,9 @@ class CompleteIndexSet(IndexSet):
             raise TypeError(f"sizes must be int64 of shape (graphs,), got {got}")
         if bool((sizes < 0).any()):
             raise ValueError(f"sizes must be at least 0, got {sizes.tolist()}")
+        if float((sizes.double() ** order).sum()) > 2**62:
+            largest = int(sizes.max())
+            raise ValueError(f"all tuples of {order} nodes of graphs of up to {largest} nodes are too many to count")
         self.order = order
         self.sizes = sizes
         self.num_graphs = len(sizes)

@@ -45,6 +45,9 @@ class Entries:
         return values.narrow(0, self.start, len(self)) if self.rows is None else values.index_select(0, self.rows)
 
 
+MOST_PLANS = 32  # targets an index set remembers; a loop may ask for new ones in every step
+
+
 class IndexSet(Memory, Transferable, ABC):
     """The tuples of nodes that carry features, for a disjoint union of graphs.
 
@@ -59,6 +62,11 @@ class IndexSet(Memory, Transferable, ABC):
     num_nodes: int
     num_graphs: int
     node_graph: Tensor
+
+    @property
+    def unordered(self) -> bool:
+        """Whether a tuple stands for all orders of its nodes."""
+        return False
 
     def __init__(self) -> None:
         super().__init__()
@@ -183,8 +191,14 @@ class IndexSet(Memory, Transferable, ABC):
         from anyorder.layouts.plan import Plan
 
         self.check_target(target)
+        for index in (self, target):
+            if index.unordered:
+                raise TypeError(
+                    "a layer for ordered tuples cannot take hyperedges without an order: use SymmetricLinear, or .ordered() "
+                    f"to write out all orders, got {type(index).__name__}"
+                )
         made = Plan(self, target)
-        self._plans.append((target, made))
+        self._plans = [*self._plans[1 - MOST_PLANS :], (target, made)]
         return made
 
     def check_target(self, target: IndexSet) -> None:

@@ -153,7 +153,10 @@ class SparseIndexSet(IndexSet):
             graphs.append(graphs[-1] + part.num_graphs)
         tuples = torch.cat([part.tuples + start for part, start in zip(sets, nodes[:-1], strict=True)])
         node_graph = torch.cat([part.node_graph + start for part, start in zip(sets, graphs[:-1], strict=True)])
-        return SparseIndexSet._trusted(tuples, nodes[-1], node_graph, graphs[-1])
+        kinds = {type(part) for part in sets}
+        if len(kinds) != 1:
+            raise TypeError(f"can only collate index sets of one kind, got {sorted(kind.__name__ for kind in kinds)}")
+        return kinds.pop()._trusted(tuples, nodes[-1], node_graph, graphs[-1])
 
 
 def _check_tuples(tuples: Tensor, num_nodes: int) -> None:

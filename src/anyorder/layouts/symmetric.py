@@ -45,6 +45,20 @@ class SymmetricIndexSet(SparseIndexSet):
                 raise ValueError(f"an unordered hyperedge has distinct nodes: row {row} is {tuples[row].tolist()}")
         super().__init__(tuples, num_nodes=num_nodes, node_graph=node_graph, num_graphs=num_graphs)
 
+    @property
+    def unordered(self) -> bool:
+        return self.order > 1
+
+    def _project(self, order: int) -> SparseIndexSet:
+        """The sets of so many nodes inside one of these hyperedges."""
+        if order < 2:
+            return super()._project(order)
+        every = torch.cat([self.tuples[:, list(some)] for some in combinations(range(self.order), order)])
+        index = TupleIndex.build(every, self.num_nodes)
+        first = torch.ones_like(index.codes, dtype=torch.bool)
+        first[1:] = index.codes[1:] != index.codes[:-1]
+        return self._trusted(every[index.order[first]], self.num_nodes, self.node_graph, self.num_graphs)
+
     def ordered(self) -> SparseIndexSet:
         """The same hyperedges with every order of their nodes; row e * order! + p is order p of hyperedge e."""
         check_orderings(self.num_entries, self.order)

@@ -172,6 +172,8 @@ def _head(channels: int, channels_out: int | None) -> nn.Module:
 
 
 def _check_target(target: IndexSet | None, steps: Sequence[int]) -> None:
+    if target is not None and not isinstance(target, IndexSet):
+        raise TypeError(f"target must be an index set, got {type(target).__name__}")
     if target is not None and target.order not in steps:
         known = sorted({*steps})
         raise ValueError(f"target must be of an order that a layer writes: expected one of {known}, got {target.order}")

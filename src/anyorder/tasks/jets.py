@@ -176,7 +176,7 @@ class EqualSizeBatches:
 
     def __iter__(self) -> Iterator[list[int]]:
         drawn = [own[batch].tolist() for own, batches in self.groups for batch in batches]
-        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + self.epoch)
+        generator = torch.Generator().manual_seed((self.seed * 1_000_003 + self.epoch) % 2**63)
         return (drawn[number] for number in torch.randperm(len(drawn), generator=generator).tolist())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -60,6 +61,10 @@ class Classification(nn.Module):
         self.names = tuple(names)
         self.labels = tuple(tuple(known) for known in labels)
         self.widths = [1 if len(known) == 2 else len(known) for known in self.labels]
+        made = Counter(f"{name}_{label}" for name, known in zip(self.names, self.labels, strict=True) for label in known)
+        twice = [name for name, count in made.items() if count > 1]
+        if twice:
+            raise ValueError(f"two targets would write the column 'probability_{twice[0]}': rename one of their columns")
 
     @property
     def channels_out(self) -> int:

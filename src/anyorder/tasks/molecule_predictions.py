@@ -46,11 +46,11 @@ def predict_table(model: nn.Module, request: PredictRequest, *, smiles: str) -> 
     if not table.path.is_file():
         raise FileNotFoundError(f"there is no table {table.path}")
     output = request.output or table.path.with_name(f"{_stem(table.path)}-predictions.csv")
-    if output.resolve() == table.path.resolve():
-        raise ValueError(f"{output} is the input: name another file for the predictions")
+    if output.suffix == ".gz":
+        raise ValueError(f"predictions are written as plain text: expected a name that ends in .csv, got {output}")
     outcome = Outcome()
     with replacing(output) as temporary:
-        with temporary.open("w", newline="") as file, _bar(table.path.name) as advance:
+        with temporary.open("w", encoding="utf-8", newline="") as file, _bar(table.path.name) as advance:
             _write(table, csv.writer(file), _predictions(model, config.inputs), outcome, advance)
         if outcome.rows == 0:
             raise ValueError(f"{table.path} has a header but no rows")

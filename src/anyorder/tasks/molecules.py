@@ -53,8 +53,8 @@ class MoleculeTask(Task):
     predict_options: ClassVar[tuple[str, ...]] = ("smiles",)
 
     @abstractmethod
-    def open(self, data_dir: Path | None, *, progress: bool = True) -> SplitMolecules:
-        """The molecules and their parts; makes the store of graphs at first use."""
+    def open(self, data_dir: Path | None, *, seed: int = 0, progress: bool = True) -> SplitMolecules:
+        """The molecules and their parts; makes the store of graphs at first use. The seed draws the parts of own tables."""
 
     @property
     @abstractmethod
@@ -66,7 +66,7 @@ class MoleculeTask(Task):
         return Selection("MAE", "min")
 
     def load(self, *, seed: int, data_dir: Path | None) -> Splits:
-        opened = self.open(data_dir)
+        opened = self.open(data_dir, seed=seed)
         parts = {name: MoleculePart(opened.store, members) for name, members in opened.split.items()}
         for name in ("train", "valid", "test"):
             if len(parts[name]) == 0:
@@ -142,7 +142,7 @@ class NamedMolecules(MoleculeTask):
     def target_names(self) -> tuple[str, ...]:
         return (_TARGETS[self.name],)
 
-    def open(self, data_dir: Path | None, *, progress: bool = True) -> SplitMolecules:
+    def open(self, data_dir: Path | None, *, seed: int = 0, progress: bool = True) -> SplitMolecules:
         table, root = _TABLES[self.name], registry.data_dir(data_dir)
         dataset, _, file = table.file.partition("/")
         registry.locate(dataset, part=file, data_dir=root)
@@ -172,7 +172,7 @@ class OfficialMolecules(MoleculeTask):
     def selection(self) -> Selection | None:
         return None
 
-    def open(self, data_dir: Path | None, *, progress: bool = True) -> SplitMolecules:
+    def open(self, data_dir: Path | None, *, seed: int = 0, progress: bool = True) -> SplitMolecules:
         root = registry.data_dir(data_dir)
         official = self.folder in registry.DATASETS
         folder = registry.locate(self.folder, data_dir=root) if official else root / self.folder
@@ -221,12 +221,13 @@ class OwnMolecules(MoleculeTask):
         plain = MoleculeTable(path, self.smiles, targets, keep_missing=self.keep_missing)
         return find_labels(plain) if self.goal == "classification" else plain
 
-    def open(self, data_dir: Path | None, *, progress: bool = True) -> SplitMolecules:
+    def open(self, data_dir: Path | None, *, seed: int = 0, progress: bool = True) -> SplitMolecules:
         table = self.table()
         described = json.dumps([table.describe(), self.max_atoms], sort_keys=True)
         store = cache_dir(registry.data_dir(data_dir)) / "own" / hashlib.sha256(described.encode()).hexdigest()[:16]
         options = build_options(table.path, self.max_atoms)
-        opened = open_table(table, store, options, valid=self.valid, test=self.test, progress=progress)
+        shares = {"valid": self.valid, "test": self.test}
+        opened = open_table(table, store, options, **shares, name=f"own-{seed}" if seed else "own", progress=progress)
         known = (~np.isnan(opened.store.targets())).sum(axis=1) > 0
         return SplitMolecules(opened.store, {part: members[known[members]] for part, members in opened.split.items()})
 

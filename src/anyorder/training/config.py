@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import difflib
+import math
 import types
 import typing
 from functools import cache
@@ -106,8 +107,10 @@ def _replace(value: Any, path: list[str], text: str, whole: str) -> Any:
 
 def _fit(new: Any, hint: Any, key: str) -> Any:
     """The value as its declared type asks, or an error that says what was expected."""
-    if isinstance(new, int) and not isinstance(new, bool) and _accepts(float(new), hint) and not _accepts(new, hint):
-        return float(new)
+    if isinstance(new, int) and not isinstance(new, bool) and _accepts(0.0, hint) and not _accepts(new, hint):
+        new = float(new) if abs(new) < 2**1000 else math.inf
+    if isinstance(new, float) and not math.isfinite(new):
+        raise ValueError(f"{key} expects a finite number, got {new}")
     if isinstance(new, list):
         new = tuple(new)
     if not _accepts(new, hint):
@@ -190,7 +193,11 @@ def _evaluate(node: ast.expr) -> Any:
         if name in _TYPES and len(node.args) > len(order):
             raise ValueError(f"{name} has {len(order)} settings, got {len(node.args)}")
         placed = {key: _evaluate(argument) for key, argument in zip(order, node.args, strict=False)}
-        return make(name, {**placed, **{keyword.arg: _evaluate(keyword.value) for keyword in node.keywords if keyword.arg}})
+        for keyword in node.keywords:
+            if keyword.arg is None or keyword.arg in placed:
+                raise ValueError(f"{name} takes each setting once, by name, got {keyword.arg or '**'} again")
+            placed[keyword.arg] = _evaluate(keyword.value)
+        return make(name, placed)
     if isinstance(node, (ast.Tuple, ast.List)):
         return tuple(_evaluate(part) for part in node.elts)
     try:

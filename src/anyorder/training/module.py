@@ -75,7 +75,7 @@ class TaskModule(pl.LightningModule):
 
     def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
         position = self.trainer.fit_loop.epoch_loop.total_batch_idx
-        torch.manual_seed((self.run.seed * 1_000_003 + position) * 65_537 + self.global_rank)
+        torch.manual_seed(((self.run.seed * 1_000_003 + position) * 65_537 + self.global_rank) % 2**63)
         redraw_features(self.model, self.global_step)
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:

@@ -57,6 +57,10 @@ class Record:
         missing = needed - data.keys()
         if missing:
             raise ValueError(f"{path} lacks {sorted(missing)}")
+        kinds = {"metrics": dict, "history": list, "overrides": list, "seed": int}
+        for name, kind in kinds.items():
+            if not isinstance(data[name], kind):
+                raise ValueError(f"{path}: {name} must be a {kind.__name__}, got {data[name]!r}")
         data["overrides"] = tuple(data["overrides"])
         return cls(**{part.name: data[part.name] for part in fields(cls) if part.name in data})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -57,7 +58,7 @@ def cells(table: Table, records: Sequence[Record], *, scale: str | None = None) 
             metric,
             kind,
             statistics.fmean(seen),
-            statistics.pstdev(seen),
+            statistics.pstdev(seen) if all(map(math.isfinite, seen)) else math.nan,
             len(seen),
             table.paper.get((dataset, row, metric), ""),
         )
