@@ -125,3 +125,10 @@ def test_a_training_does_not_go_on_with_other_data(files, capsys):
 def test_errors_teach(files, capsys, options, problem):
     assert main(["train", "hypergraph", *options.split(), "--out", "model", "--quiet"]) == 1
     assert problem in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--layers 0", "--channels -1", "--batch-size 0", "--epochs many"])
+def test_numbers_that_count_are_at_least_one(option, capsys):
+    with pytest.raises(SystemExit):
+        main(["train", "set-to-graph", "--data", "x.npz", *option.split()])
+    assert f"argument {option.split()[0]}: expected a whole number of at least 1" in capsys.readouterr().err

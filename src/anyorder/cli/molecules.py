@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from anyorder.cli.own import add_options, add_shares, model_folder, train
+from anyorder.cli.own import add_options, add_shares, count, model_folder, train
 
 MODELS = ("ours", "transformer", "mlp_pi", "gin", "gcn", "gin-vn", "gcn-vn", "fingerprint")
 EXAMPLE = """examples:
@@ -33,11 +33,11 @@ def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", nargs="+", required=True, metavar="COLUMN", help="columns to predict")
     parser.add_argument("--goal", choices=("regression", "classification"), default="regression")
     parser.add_argument("--keep-missing", action="store_true", help="train on rows with empty targets; those do not count")
-    parser.add_argument("--max-atoms", type=int, metavar="N", help="leave out and report larger molecules")
+    parser.add_argument("--max-atoms", type=count, metavar="N", help="leave out and report larger molecules")
     add_shares(parser, "rows")
     parser.add_argument("--model", choices=MODELS, default="ours")
-    parser.add_argument("--channels", type=int, default=64, metavar="N", help="width of the model (default: 64)")
-    parser.add_argument("--layers", type=int, default=4, metavar="N", help="layers of the model (default: 4)")
+    parser.add_argument("--channels", type=count, default=64, metavar="N", help="width of the model (default: 64)")
+    parser.add_argument("--layers", type=count, default=4, metavar="N", help="layers of the model (default: 4)")
     parser.add_argument("--dropout", type=float, default=0.1, metavar="SHARE", help="default: 0.1")
     add_options(parser, "molecules", epochs=60, items="molecules", batch_size=32)
 

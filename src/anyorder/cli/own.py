@@ -9,6 +9,13 @@ from typing import Any
 from anyorder.cli.experiments import RUNS, add_machine, machine
 
 
+def count(text: str) -> int:
+    """A whole number of at least 1, from the command line."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
+    return int(text)
+
+
 def add_options(
     parser: argparse.ArgumentParser,
     kind: str,
@@ -19,13 +26,13 @@ def add_options(
     patience: int | None = None,
 ) -> None:
     """How long, from where and where to; batches of ``items`` where the data are many."""
-    parser.add_argument("--epochs", type=int, default=epochs, metavar="N", help=f"at most (default: {epochs})")
+    parser.add_argument("--epochs", type=count, default=epochs, metavar="N", help=f"at most (default: {epochs})")
     if batch_size:
         text = f"{items} in a step (default: {batch_size})"
-        parser.add_argument("--batch-size", type=int, default=batch_size, metavar="N", help=text)
+        parser.add_argument("--batch-size", type=count, default=batch_size, metavar="N", help=text)
         parser.add_argument("--learning-rate", type=float, default=1e-3, metavar="RATE", help="default: 1e-3")
         text = f"stop N epochs after the best on validation (default: {patience or 'never'})"
-        parser.add_argument("--patience", type=int, default=patience, metavar="N", help=text)
+        parser.add_argument("--patience", type=count, default=patience, metavar="N", help=text)
     parser.add_argument("--seed", type=int, default=0, help="of the split, initialisation and training (default: 0)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change any setting of the run")
     parser.add_argument("--out", type=Path, metavar="DIR", help=f"of the model (default: {RUNS}/{kind}/DATA-MODEL)")

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from anyorder.cli.own import add_options, add_shares, model_folder, train
+from anyorder.cli.own import add_options, add_shares, count, model_folder, train
 
 MODELS = ("ours", "ours-phi", "s2g", "s2g-plus", "siam", "siam-3", "gnn", "mlp")
 EXAMPLE = """examples:
@@ -32,8 +32,8 @@ def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
     )
     add_shares(parser, "sets")
     parser.add_argument("--model", choices=MODELS, default="ours")
-    parser.add_argument("--channels", type=int, default=64, metavar="N", help="width of the model (default: 64)")
-    parser.add_argument("--layers", type=int, default=4, metavar="N", help="layers before pairs (default: 4)")
+    parser.add_argument("--channels", type=count, default=64, metavar="N", help="width of the model (default: 64)")
+    parser.add_argument("--layers", type=count, default=4, metavar="N", help="layers before pairs (default: 4)")
     parser.add_argument("--dropout", type=float, default=0.0, metavar="SHARE", help="of ours (default: 0)")
     add_options(parser, "set-to-graph", epochs=30, items="sets", batch_size=16)
 
