@@ -36,7 +36,7 @@ def write_npz(features: Features, path: str | Path) -> Path:
     index = features.index
     arrays = {
         "tuples": index.tuples,
-        "values": features.rows,
+        "values": features.rows.float() if features.dtype == torch.bfloat16 else features.rows,  # numpy has no such numbers
         "num_nodes": torch.tensor(index.num_nodes),
         "node_graph": index.node_graph,
         "num_graphs": torch.tensor(index.num_graphs),
