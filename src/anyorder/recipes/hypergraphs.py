@@ -41,7 +41,7 @@ SETTINGS: dict[str, Setting] = {
     "Mushroom": Setting(PublishedNodes(dataset="mushroom", normalise="columns"), 64, MANY_LABELS),
     "20newsW100": Setting(PublishedNodes(dataset="20newsw100"), 64, MANY_LABELS),
     "house-committees": Setting(PublishedNodes(dataset="house-committees"), 64, MANY_LABELS),
-    # eleven noisy numbers a node: those of its neighbours say more than its own or those of nodes alike
+    # much noise in the features: those in a hyperedge with a node say more than it does itself, or those alike
     "walmart-trips": Setting(PublishedNodes(dataset="walmart-trips"), 256, MANY_LABELS, 50, 64, keep=0.4, neighbours=0),
 }
 
