@@ -287,8 +287,6 @@ def _check_kernel(
     if coupling not in (None, "relaxed", "exact"):
         raise ValueError(f"coupling must be 'relaxed' or 'exact', got {coupling!r}")
     if order_out == 0:
-        if not normalize:
-            raise ValueError("one vector for a graph is a mean by softmax: normalize=False is not for order_out=0")
         return Softmax(), "exact", True
     if kernel is None or isinstance(kernel, Softmax):
         if coupling == "relaxed" or not normalize:
