@@ -104,7 +104,7 @@ def test_bad_columns_are_refused(tmp_path):
         read_table(path, ("a",))
     with pytest.raises(ValueError, match="must be different"):
         read_table(path, ("a", "a"))
-    with pytest.raises(FileNotFoundError, match="there is no file"):
+    with pytest.raises(FileNotFoundError, match="does not exist or is not a file"):
         read_table(tmp_path / "absent.csv", ("a", "b"))
 
 
