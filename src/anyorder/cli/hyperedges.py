@@ -46,7 +46,7 @@ def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
     parser.add_argument("--weight", metavar="COLUMN", help="how much a row counts (default: every row the same)")
     parser.add_argument("--no-header", action="store_true", help="the file has no first line of names: columns as they come")
     parser.add_argument("--delimiter", default=",", metavar="CHAR", help="between fields; 'tab' for tabulators (default: ,)")
-    add_shares(parser, "distinct tuples")
+    add_shares(parser, "distinct tuples", rest="the others")
     parser.add_argument("--negatives", type=count, default=5, metavar="N", help="drawn for each tuple (default: 5)")
     parser.add_argument("--model", choices=MODELS, default="ours")
     add_options(parser, "hyperedges", epochs=100, items="tuples", batch_size=256, patience=20)

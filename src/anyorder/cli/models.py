@@ -40,8 +40,11 @@ def _check_output(args: argparse.Namespace) -> None:
     for given in (args.input, getattr(args, "candidates", None), getattr(args, "features", None)):
         if given is not None and given.resolve() == output:
             raise ValueError(f"{args.output} is the input: name another file for the predictions")
-    held = ("model.safetensors", "config.json", "job.json", "record.json", "last.ckpt")
-    if output.parent == args.folder.resolve() and output.name in held:
+    from anyorder.training.checkpoints import CONFIG, LAST, WEIGHTS
+    from anyorder.training.jobs import JOB
+    from anyorder.training.records import RECORD
+
+    if output.parent == args.folder.resolve() and output.name in (WEIGHTS, CONFIG, JOB, RECORD, LAST):
         raise ValueError(f"{args.output} belongs to the model: name another file for the predictions")
 
 

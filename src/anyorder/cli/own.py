@@ -39,9 +39,10 @@ def add_options(
     add_machine(parser)
 
 
-def add_shares(parser: argparse.ArgumentParser, items: str) -> None:
-    """How much of the data is held back."""
-    parser.add_argument("--valid", type=float, default=0.1, metavar="SHARE", help=f"of {items} to validate (default: 0.1)")
+def add_shares(parser: argparse.ArgumentParser, items: str, rest: str = "") -> None:
+    """How much of the data is held back; validation may take its share of the ``rest``."""
+    text = f"of {rest or items} to validate (default: 0.1)"
+    parser.add_argument("--valid", type=float, default=0.1, metavar="SHARE", help=text)
     parser.add_argument("--test", type=float, default=0.1, metavar="SHARE", help=f"of {items} to test (default: 0.1)")
 
 

@@ -39,6 +39,13 @@ class TupleIndex:
         codes, order = torch.sort(code, stable=True)
         return cls(num_nodes, tuple(ranks), codes, order)
 
+    @property
+    def first(self) -> Tensor:
+        """Which of the sorted tuples is the first of those that are the same."""
+        first = torch.ones_like(self.codes, dtype=torch.bool)
+        first[1:] = self.codes[1:] != self.codes[:-1]
+        return first
+
     def find(self, tuples: Tensor) -> Tensor:
         """The position of each tuple in the list, -1 where it is not in it."""
         code = tuples.new_zeros(len(tuples))

@@ -72,8 +72,7 @@ class Groups:
             return cls(entries.tuples[:, blocks[0]], index_set.num_nodes, 1, None)
         keys = entries.tuples[:, list(blocks)]
         sorting = TupleIndex.build(keys, index_set.num_nodes)
-        first = torch.ones_like(sorting.codes, dtype=torch.bool)
-        first[1:] = sorting.codes[1:] != sorting.codes[:-1]
+        first = sorting.first
         ids = torch.empty_like(sorting.order)
         ids[sorting.order] = first.cumsum(0) - 1
         distinct = TupleIndex.build(keys[sorting.order[first]], index_set.num_nodes)

@@ -110,9 +110,7 @@ class SparseIndexSet(IndexSet):
             choices = product(range(self.order), repeat=order)
             every = torch.cat([self._tuples[:, list(axes)] for axes in choices])
             index = TupleIndex.build(every, self.num_nodes)
-            first = torch.ones_like(index.codes, dtype=torch.bool)
-            first[1:] = index.codes[1:] != index.codes[:-1]
-            tuples = every[index.order[first]]
+            tuples = every[index.order[index.first]]
         return self._trusted(tuples, self.num_nodes, self.node_graph, self.num_graphs)
 
     def complete(self, order: int) -> IndexSet:

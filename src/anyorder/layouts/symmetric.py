@@ -55,9 +55,7 @@ class SymmetricIndexSet(SparseIndexSet):
             return super()._project(order)
         every = torch.cat([self.tuples[:, list(some)] for some in combinations(range(self.order), order)])
         index = TupleIndex.build(every, self.num_nodes)
-        first = torch.ones_like(index.codes, dtype=torch.bool)
-        first[1:] = index.codes[1:] != index.codes[:-1]
-        return self._trusted(every[index.order[first]], self.num_nodes, self.node_graph, self.num_graphs)
+        return self._trusted(every[index.order[index.first]], self.num_nodes, self.node_graph, self.num_graphs)
 
     def ordered(self) -> SparseIndexSet:
         """The same hyperedges with every order of their nodes; row e * order! + p is order p of hyperedge e."""
@@ -78,8 +76,7 @@ class SymmetricIndexSet(SparseIndexSet):
             return Subsets(self.tuples, self.num_nodes, None)
         every = torch.stack([self.tuples[:, list(some)] for some in axes], 1)
         sorting = TupleIndex.build(every.flatten(0, 1), self.num_nodes)
-        first = torch.ones_like(sorting.codes, dtype=torch.bool)
-        first[1:] = sorting.codes[1:] != sorting.codes[:-1]
+        first = sorting.first
         ids = torch.empty_like(sorting.order)
         ids[sorting.order] = first.cumsum(0) - 1
         distinct = TupleIndex.build(every.flatten(0, 1)[sorting.order[first]], self.num_nodes)
