@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from anyorder.data import registry
-from anyorder.data.molecules import QM9_GAP, BuildOptions, build_store
-from anyorder.recipes.molecules import MODELS, QUICK
-from anyorder.tasks.molecule_models import MoleculeModel
-from anyorder.tasks.molecules import NamedMolecules
+from anyorder.datasets import registry
+from anyorder.experiments.molecules.data import QM9_GAP, BuildOptions, build_store
+from anyorder.experiments.molecules.models import MoleculeModel
+from anyorder.experiments.molecules.recipes import MODELS, QUICK
+from anyorder.experiments.molecules.task import NamedMolecules
 
 ROWS = {"ours-small": "Ours (S, phi)_SMALL", "ours": "Ours (S, phi)", "gin-vn": "GIN-VN", "mlp_pi": "MLP_pi (S)"}
 SHAPES = {"goal": "regression", "targets": ["gap"], "mean": [6.86], "std": [1.28]}

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from anyorder.data.hyperedges import TypedHyperedges, read_hyperedges
-from anyorder.data.negatives import NegativeSampler
-from anyorder.data.tuples import KnownTuples, offsets_of
+from anyorder.experiments.hyperedges.data import TypedHyperedges, read_hyperedges
+from anyorder.experiments.hyperedges.negatives import NegativeSampler
+from anyorder.experiments.hyperedges.tuples import KnownTuples, offsets_of
 
 
 def synthetic(sizes: tuple[int, ...], count: int, seed: int = 0) -> TypedHyperedges:

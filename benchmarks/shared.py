@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
-from anyorder.allocation import keep_freed_memory
 from anyorder.bench import alternate, isolated, peak_memory
 from anyorder.bench.fits import aligned
 from anyorder.bench.measure import resident_memory
 from anyorder.bench.models import Workload
+from anyorder.ops.allocation import keep_freed_memory
 
 
 def parser(text: str) -> argparse.ArgumentParser:

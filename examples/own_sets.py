@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from anyorder.cli import main
-from anyorder.data.own_sets import LabelKind
-from anyorder.data.set_writers import write_sets
-from anyorder.data.sets import SetSample
-from anyorder.tasks.partitions import rand_index
+from anyorder.experiments.set_to_graph.files import LabelKind
+from anyorder.experiments.set_to_graph.partitions import rand_index
+from anyorder.experiments.set_to_graph.sets import SetSample
+from anyorder.experiments.set_to_graph.writers import write_sets
 
 
 def stars(number: int, seed: int) -> tuple[list[SetSample], list[np.ndarray]]:

@@ -63,11 +63,7 @@ def attention(values, tuples, graphs, targets, target_graphs, classes, score, me
     out = torch.zeros(len(targets), channels, dtype=values.dtype)
     for row, (j, graph) in enumerate(zip(targets, target_graphs)):
         for positions, weight in classes.items():
-            inside = [
-                entry
-                for entry, i in enumerate(tuples)
-                if graphs[entry] == graph and member(i, j, positions, len(i))
-            ]
+            inside = [entry for entry, i in enumerate(tuples) if graphs[entry] == graph and member(i, j, positions, len(i))]
             if "pointwise" in weight:
                 for entry in inside:
                     out[row] += values[entry] @ weight["pointwise"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from anyorder.layers.kernels import FeatureMap
-from anyorder.layers.segment import segment_attention, use_backend
 from anyorder.layouts import Queries, Segments
+from anyorder.ops.segment import segment_attention, use_backend
 
 
 def problem(

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
-from anyorder.recipes import find
+from anyorder.experiments import find
 from anyorder.training.config import configurable
 from anyorder.training.fit import Job, Machine
 from anyorder.training.module import TaskModule

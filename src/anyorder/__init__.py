@@ -11,11 +11,9 @@ if TYPE_CHECKING:
         EncoderLayer,
         EquivariantAttention,
         EquivariantLinear,
-        MixedEncoder,
         RandomFeatures,
         Softmax,
         SymmetricLinear,
-        mixed_linear,
         redraw_features,
     )
     from anyorder.layouts import (
@@ -28,7 +26,14 @@ if TYPE_CHECKING:
         SymmetricIndexSet,
         collate,
     )
-    from anyorder.models import Encoder, EquivariantMLP
+    from anyorder.models import (
+        Encoder,
+        EquivariantMLP,
+        HypergraphEncoder,
+        MixedEncoder,
+        PropagationEncoder,
+        mixed_linear,
+    )
     from anyorder.training.checkpoints import load
 
 _HOMES = {
@@ -47,14 +52,19 @@ _HOMES = {
         "EncoderLayer",
         "EquivariantAttention",
         "EquivariantLinear",
-        "MixedEncoder",
         "RandomFeatures",
         "Softmax",
         "SymmetricLinear",
-        "mixed_linear",
         "redraw_features",
     ),
-    "anyorder.models": ("Encoder", "EquivariantMLP"),
+    "anyorder.models": (
+        "Encoder",
+        "EquivariantMLP",
+        "HypergraphEncoder",
+        "MixedEncoder",
+        "PropagationEncoder",
+        "mixed_linear",
+    ),
     "anyorder.training.checkpoints": ("load",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
@@ -70,9 +80,11 @@ __all__ = [
     "EquivariantLinear",
     "EquivariantMLP",
     "Features",
+    "HypergraphEncoder",
     "IndexSet",
     "MixedEncoder",
     "MixedFeatures",
+    "PropagationEncoder",
     "RandomFeatures",
     "Softmax",
     "SparseIndexSet",

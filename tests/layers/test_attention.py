@@ -17,9 +17,9 @@ from anyorder import (
     collate,
     redraw_features,
 )
-from anyorder.layers import segment
-from anyorder.layers.hypergraph import HypergraphEncoder
-from anyorder.layers.propagation import PropagationEncoder
+from anyorder.models.hypergraph import HypergraphEncoder
+from anyorder.models.propagation import PropagationEncoder
+from anyorder.ops import segment
 from anyorder.testing import assert_equivariant, random_features, random_index_set
 
 KERNELS = {
@@ -45,9 +45,7 @@ CHANNELS, HEADS, WIDTH = 3, 2, 2
 def layer(k, l, name="softmax", **options):
     torch.manual_seed(k * 10 + l)
     options = {**KERNELS[name], **options}
-    module = EquivariantAttention(
-        order_in=k, order_out=l, channels=CHANNELS, heads=HEADS, head_channels=WIDTH, **options
-    )
+    module = EquivariantAttention(order_in=k, order_out=l, channels=CHANNELS, heads=HEADS, head_channels=WIDTH, **options)
     return module.double()
 
 
@@ -225,7 +223,7 @@ def test_constant_attention_is_the_mean_linear_layer():
 def test_softmax_does_not_need_all_pairs_at_once(monkeypatch):
     x, target = problem(2, 2, num_nodes=8, num_graphs=1)
     expected = layer(2, 2)(x, target)
-    monkeypatch.setattr("anyorder.layouts.tiles.TILE_PAIRS", 16)
+    monkeypatch.setattr("anyorder.ops.tiles.TILE_PAIRS", 16)
     fresh = SparseIndexSet(x.index.tuples, num_nodes=8)
     other = SparseIndexSet(target.tuples, num_nodes=8)
     module = layer(2, 2)

@@ -36,9 +36,7 @@ def problem(k, l, layout="sparse", num_nodes=5, num_graphs=2):
 
 def definition(module, x, target):
     weights = {cls.partition.labels: module.weight[n] for n, cls in enumerate(module.classes)}
-    bias = {
-        oracles.pattern(tuple(p.labels)): module.bias[n] for n, p in enumerate(set_partitions(module.order_out))
-    }
+    bias = {oracles.pattern(tuple(p.labels)): module.bias[n] for n, p in enumerate(set_partitions(module.order_out))}
     return oracles.linear(
         x.rows,
         x.index.tuples.tolist(),
@@ -94,9 +92,7 @@ class TestAllOrders:
 def test_empty_input_gives_finite_output_and_gradients(k, l):
     nodes = {"num_nodes": 2, "node_graph": torch.tensor([0, 2]), "num_graphs": 3}
     source = SparseIndexSet(torch.empty(3 if k == 0 else 0, k, dtype=torch.int64), **nodes)
-    target = SparseIndexSet(
-        torch.empty(3, 0, dtype=torch.int64) if l == 0 else torch.tensor([[0] * l, [1] * l]), **nodes
-    )
+    target = SparseIndexSet(torch.empty(3, 0, dtype=torch.int64) if l == 0 else torch.tensor([[0] * l, [1] * l]), **nodes)
     values = torch.zeros(source.num_entries, 2, dtype=torch.float64, requires_grad=True)
     for reduce in ("sum", "mean"):
         module = layer(k, l, reduce=reduce)

@@ -10,10 +10,10 @@ import torch
 
 from anyorder import EquivariantLinear, Features, RandomFeatures, SparseIndexSet, collate
 from anyorder.convert import separate
-from anyorder.layers.mixed import MixedEncoder, mixed_linear
 from anyorder.layers.symmetric import SymmetricLinear
 from anyorder.layouts.mixed import MixedFeatures
 from anyorder.layouts.symmetric import SymmetricIndexSet
+from anyorder.models.mixed import MixedEncoder, mixed_linear
 from anyorder.testing import random_features, random_index_set
 
 NODES = {"num_nodes": 7, "node_graph": torch.tensor([0, 0, 0, 0, 1, 1, 1])}

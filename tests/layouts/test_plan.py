@@ -11,7 +11,9 @@ import oracles
 import strategies
 from anyorder import CompleteIndexSet, DenseIndexSet, SparseIndexSet
 from anyorder.algebra import Pool, classes
-from anyorder.layouts import Spread, cut_tiles, tiles
+from anyorder.layouts import Spread
+from anyorder.ops import tiles
+from anyorder.ops.tiles import cut_tiles
 from anyorder.testing import random_index_set
 
 ORDERS = [(k, l) for k in range(4) for l in range(4) if k + l <= 4] + [(4, 1), (1, 4)]

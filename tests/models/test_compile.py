@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from anyorder.layers import Elu, RandomFeatures, Softmax
-from anyorder.layers.segment import use_backend
 from anyorder.layouts.memory import Memory
 from anyorder.models import Encoder, EquivariantMLP
+from anyorder.ops.segment import use_backend
 from anyorder.testing import random_features
 
 KERNEL = RandomFeatures()

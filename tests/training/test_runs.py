@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from anyorder.cli import main
-from anyorder.recipes import find
+from anyorder.experiments import find
 from anyorder.training.checkpoints import load_model
 from anyorder.training.config import from_data, override, to_data
 from anyorder.training.fit import carry_out, execute, resume

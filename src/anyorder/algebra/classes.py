@@ -31,12 +31,8 @@ class EquivalenceClass:
     def __post_init__(self) -> None:
         read, write = self.matched_source, self.matched_target
         if list(read) != sorted(set(read)) or len(set(write)) != len(write):
-            raise ValueError(
-                f"matching must be a partial one-to-one map, sorted by source block: got {self.matching}"
-            )
-        if any(not 0 <= a < self.source.num_blocks for a in read) or any(
-            not 0 <= b < self.target.num_blocks for b in write
-        ):
+            raise ValueError(f"matching must be a partial one-to-one map, sorted by source block: got {self.matching}")
+        if any(not 0 <= a < self.source.num_blocks for a in read) or any(not 0 <= b < self.target.num_blocks for b in write):
             raise ValueError(
                 f"matching must map blocks 0..{self.source.num_blocks - 1} of the source to blocks "
                 f"0..{self.target.num_blocks - 1} of the target, got {self.matching}"

@@ -8,9 +8,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 
-from anyorder.allocation import keep_freed_memory
-from anyorder.cli import algebra, bench, experiments, models, set_to_graph
-from anyorder.data.commands import add_commands as add_data
+from anyorder.cli import algebra, bench, experiments, models
+from anyorder.datasets.commands import add_commands as add_data
+from anyorder.experiments.set_to_graph import commands as set_to_graph
+from anyorder.ops.allocation import keep_freed_memory
 from anyorder.training.processes import is_main
 
 _DESCRIPTION = "Permutation-equivariant Transformers for sets, graphs, hypergraphs and maps between them."

@@ -92,7 +92,7 @@ def machine(args: argparse.Namespace, began: Any = None) -> Any:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from anyorder.recipes import RECIPES, TABLES, find_table
+    from anyorder.experiments import RECIPES, TABLES, find_table
 
     chosen = [find_table(args.table)] if args.table else TABLES.values()
     for table in chosen:
@@ -106,7 +106,7 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _show(args: argparse.Namespace) -> int:
-    from anyorder.recipes import find
+    from anyorder.experiments import find
     from anyorder.training.config import to_data
     from anyorder.training.jobs import Job
 
@@ -116,7 +116,7 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from anyorder.recipes import below, find
+    from anyorder.experiments import below, find
     from anyorder.training.fit import Job
     from anyorder.training.session import run_all
 
@@ -145,7 +145,7 @@ def _resume(args: argparse.Namespace) -> int:
 
 
 def _table(args: argparse.Namespace) -> int:
-    from anyorder.recipes import find_table
+    from anyorder.experiments import find_table
     from anyorder.training.records import read_records
     from anyorder.training.tables import render
 
@@ -156,7 +156,7 @@ def _table(args: argparse.Namespace) -> int:
 
 
 def _plot(args: argparse.Namespace) -> int:
-    from anyorder.recipes import find_table
+    from anyorder.experiments import find_table
     from anyorder.training.plots import draw_curves
     from anyorder.training.records import read_records
 

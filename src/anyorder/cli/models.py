@@ -6,7 +6,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from anyorder.cli import hyperedges, hypergraphs, molecules, set_to_graph
+from anyorder.experiments.hyperedges import commands as hyperedges
+from anyorder.experiments.hypergraphs import commands as hypergraphs
+from anyorder.experiments.molecules import commands as molecules
+from anyorder.experiments.set_to_graph import commands as set_to_graph
 
 
 def add_commands(commands: Any) -> None:

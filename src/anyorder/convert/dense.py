@@ -113,7 +113,5 @@ def _from_tuples(values: Tensor, mask: Tensor, nodes: Tensor | None) -> Features
         raise ValueError(f"mask must use nodes that are there: batch {missing[0, 0]} has no node {missing[0, 1]}")
     number = nodes.flatten().cumsum(0).reshape(nodes.shape) - 1
     node_graph = nodes.nonzero()[:, 0]
-    index = SparseIndexSet(
-        number[graph, axes], num_nodes=len(node_graph), node_graph=node_graph, num_graphs=len(values)
-    )
+    index = SparseIndexSet(number[graph, axes], num_nodes=len(node_graph), node_graph=node_graph, num_graphs=len(values))
     return Features(index, values[mask])

@@ -46,9 +46,7 @@ def from_pyg(
         ones.expand(len(tuples), 1) if of_edges is None else of_edges,
     )
     num_graphs = data.num_graphs if isinstance(data, pyg.Batch) else None
-    return join(
-        parts, num_nodes=num_nodes, node_graph=data.batch, num_graphs=num_graphs, share=share, duplicates=duplicates
-    )
+    return join(parts, num_nodes=num_nodes, node_graph=data.batch, num_graphs=num_graphs, share=share, duplicates=duplicates)
 
 
 def to_pyg(

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from anyorder.algebra import EquivalenceClass, Selection, SetPartition, pools, select, set_partitions
 from anyorder.layers.checks import check_input, check_orders, check_positive
-from anyorder.layers.dropout import Dropout
 from anyorder.layers.kernels import Elu, FeatureMap, Kernel, RandomFeatures, Softmax
 from anyorder.layers.linear_time import kernel_exact, kernel_relaxed
 from anyorder.layers.projection import (
@@ -24,6 +23,7 @@ from anyorder.layers.projection import (
 )
 from anyorder.layers.softmax import prepare_softmax, softmax_attention
 from anyorder.layouts import Features, IndexSet, Plan
+from anyorder.ops.dropout import Dropout
 
 Coupling = Literal["relaxed", "exact"]
 

@@ -9,11 +9,11 @@ from torch.utils.checkpoint import checkpoint
 from anyorder.algebra import Selection
 from anyorder.layers.attention import Coupling, EquivariantAttention
 from anyorder.layers.checks import check_input, check_positive
-from anyorder.layers.dropout import Dropout
 from anyorder.layers.kernels import Kernel, Softmax
 from anyorder.layers.linear import EquivariantLinear, lightweight_mlp
 from anyorder.layers.recompute import keep_answers
 from anyorder.layouts import Features, IndexSet
+from anyorder.ops.dropout import Dropout
 
 RECOMPUTED = 256 * 2**20
 """Bytes that a layer may keep for its backward pass before it works them out again instead."""

@@ -95,7 +95,6 @@ class FeatureMap:
     def double(self) -> FeatureMap:
         return FeatureMap(self.kind, None if self.directions is None else self.directions.double(), self.eps)
 
-
     def __call__(self, x: Tensor, shift: Tensor | float = 0.0) -> Tensor:
         """phi(x) over the last axis; ``shift`` is subtracted in the exponent of the softmax map."""
         if self.kind == "none":

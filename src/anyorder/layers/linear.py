@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from anyorder.algebra import EquivalenceClass, Pool, Selection, SetPartition, expansion, pools, select, set_partitions
 from anyorder.layers.checks import check_input, check_orders, check_positive
-from anyorder.layers.gather import add_spread
 from anyorder.layers.projection import Parts, init_uniform, project
 from anyorder.layouts import Features, IndexSet, Plan, Spread
+from anyorder.ops.gather import add_spread
 
 Reduce = Literal["sum", "mean"]
 

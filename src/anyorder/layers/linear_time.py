@@ -7,8 +7,8 @@ from torch import Tensor
 
 from anyorder.algebra import EquivalenceClass, expansion
 from anyorder.layers.kernels import FeatureMap
-from anyorder.layers.segment import segment_attention
 from anyorder.layouts import Plan
+from anyorder.ops.segment import segment_attention
 
 
 def kernel_relaxed(

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from anyorder.algebra import EquivalenceClass, SetPartition, select
-from anyorder.layers.gather import add_spread, beside
 from anyorder.layouts import Plan
+from anyorder.ops.gather import add_spread, beside
 
 Parts = dict[SetPartition, Tensor]
 """Rows by pattern."""

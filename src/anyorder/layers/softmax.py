@@ -9,8 +9,9 @@ from torch.utils.checkpoint import checkpoint
 
 from anyorder.algebra import EquivalenceClass, Pool
 from anyorder.layers.kernels import FeatureMap
-from anyorder.layers.segment import segment_attention
-from anyorder.layouts import Plan, Tile, cut_tiles
+from anyorder.layouts import Plan
+from anyorder.ops.segment import segment_attention
+from anyorder.ops.tiles import Tile, cut_tiles
 
 
 def softmax_attention(plan: Plan, cls: EquivalenceClass, query: Tensor, key: Tensor, value: Tensor) -> Tensor:

@@ -8,7 +8,6 @@ from anyorder.layouts.mixed import MixedFeatures
 from anyorder.layouts.plan import Groups, Plan, Queries, Spread
 from anyorder.layouts.sparse import SparseIndexSet
 from anyorder.layouts.symmetric import SymmetricIndexSet
-from anyorder.layouts.tiles import Tile, cut_tiles
 
 __all__ = [
     "CompleteIndexSet",
@@ -24,9 +23,7 @@ __all__ = [
     "SparseIndexSet",
     "Spread",
     "SymmetricIndexSet",
-    "Tile",
     "TupleIndex",
     "collate",
     "complete_index_set",
-    "cut_tiles",
 ]

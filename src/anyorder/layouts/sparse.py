@@ -127,9 +127,7 @@ class SparseIndexSet(IndexSet):
         repeated = self.index.repeated()
         if repeated is not None:
             first, second = repeated.tolist()
-            raise ValueError(
-                f"tuples must be distinct: rows {first} and {second} are both {self._tuples[first].tolist()}"
-            )
+            raise ValueError(f"tuples must be distinct: rows {first} and {second} are both {self._tuples[first].tolist()}")
         graphs = self.node_graph[self._tuples]
         spans = (graphs != graphs[:, :1]).any(1).nonzero().flatten()
         if len(spans):

@@ -1,5 +1,8 @@
 """Models made of equivariant layers."""
 
 from anyorder.models.encoder import Encoder, EquivariantMLP
+from anyorder.models.hypergraph import HypergraphEncoder
+from anyorder.models.mixed import MixedEncoder, mixed_linear
+from anyorder.models.propagation import PropagationEncoder
 
-__all__ = ["Encoder", "EquivariantMLP"]
+__all__ = ["Encoder", "EquivariantMLP", "HypergraphEncoder", "MixedEncoder", "PropagationEncoder", "mixed_linear"]

@@ -11,9 +11,9 @@ from anyorder.algebra import Selection
 from anyorder.layers import EncoderLayer, EquivariantLinear, Kernel
 from anyorder.layers.attention import Coupling
 from anyorder.layers.checks import check_orders, check_positive
-from anyorder.layers.dropout import Dropout
 from anyorder.layers.linear import Reduce
 from anyorder.layouts import Features, IndexSet
+from anyorder.ops.dropout import Dropout
 
 
 class Encoder(nn.Module):

@@ -17,9 +17,7 @@ _COLUMNS = 3
 _STYLES = ("-", "--", ":", "-.")
 
 
-def draw_curves(
-    records: Sequence[Record], metric: str, path: Path, *, title: str = "", rows: Sequence[str] = ()
-) -> Path:
+def draw_curves(records: Sequence[Record], metric: str, path: Path, *, title: str = "", rows: Sequence[str] = ()) -> Path:
     """Draw a metric (or the loss) against the epoch: a panel per dataset and scale, a colour per row.
 
     Thick lines are means over seeds, thin ones the seeds. ``rows`` says in which order they are named.

@@ -37,9 +37,7 @@ def _bars(machine: Machine) -> Any:
     return progress.Progress(*columns, disable=not (machine.progress and is_main()))
 
 
-def _run_each(
-    jobs: Sequence[Job], out: Path, machine: Machine, bars: Any, *, force: bool
-) -> tuple[list[Record], list[str]]:
+def _run_each(jobs: Sequence[Job], out: Path, machine: Machine, bars: Any, *, force: bool) -> tuple[list[Record], list[str]]:
     """The records of the jobs, and the names of those that failed while the others went on."""
     records: list[Record] = []
     failed: list[str] = []

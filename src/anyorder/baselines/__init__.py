@@ -1,1 +1,0 @@
-"""Models of other papers, for comparison."""

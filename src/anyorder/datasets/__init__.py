@@ -1,0 +1,1 @@
+"""Datasets of others: what there is, where it comes from, downloads and checks."""

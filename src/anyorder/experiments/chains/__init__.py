@@ -1,0 +1,1 @@
+"""Synthetic chains (Table 1)."""

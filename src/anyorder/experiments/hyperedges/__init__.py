@@ -1,0 +1,1 @@
+"""k-uniform hyperedge prediction (Table 4), and people's own tuples."""

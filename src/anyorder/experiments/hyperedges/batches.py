@@ -1,0 +1,187 @@
+"""Positive tuples with fresh negatives as batches, and training tuples as text that is kept with a model."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from anyorder.experiments.hyperedges.data import Part, TypedHyperedges
+from anyorder.experiments.hyperedges.negatives import NegativeSampler
+from anyorder.experiments.hyperedges.tuples import Ints, offsets_of, row_codes
+from anyorder.training.sampling import GlobalBatches
+
+
+class TupleBatch(NamedTuple):
+    """Positives with their negatives; equal tuples are scored once.
+
+    ``tuples`` (tuple, k) are distinct, and ``place`` (item, 1 + negatives) says which of them belong to an item, its
+    positive first. ``weights`` (item,) is how much a positive counts in training.
+    """
+
+    tuples: Tensor
+    place: Tensor
+    weights: Tensor
+    unseen: Tensor
+    """(item,): whether training does not hold the positive as well."""
+    watched: Tensor
+    """(item,): whether the item is looked at only, and chooses nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Positives:
+    """Some positives and what draws their negatives; ``stream`` keeps the random numbers of parts apart."""
+
+    tuples: Ints
+    sampler: NegativeSampler
+    stream: int
+    weights: NDArray[np.float64]
+    unseen: NDArray[np.bool_]
+    watched: bool = False
+    fresh: bool = True
+    """Other negatives in every epoch."""
+
+    @classmethod
+    def of(
+        cls, data: TypedHyperedges, part: Part, *, per_positive: int, watched: bool = False, fresh: bool = True
+    ) -> Positives:
+        """The training, validation or test tuples of a dataset."""
+        sampler = NegativeSampler(data.known(part), per_positive=per_positive)
+        stream = ("train", "validation", "test").index(part)
+        if part == "train":
+            weights = data.train_weights / data.train_weights.mean()
+            return cls(data.train, sampler, stream, weights, np.zeros(len(data.train), dtype=np.bool_), watched, fresh)
+        tuples = data.validation if part == "validation" else data.test
+        return cls(tuples, sampler, stream, np.ones(len(tuples)), data.unseen(part), watched, fresh)
+
+    def first(self, count: int) -> Positives:
+        """The first ``count`` of them."""
+        rows = slice(count)
+        parts = (self.tuples[rows], self.sampler, self.stream, self.weights[rows], self.unseen[rows])
+        return Positives(*parts, self.watched, self.fresh)
+
+    def draw(self, seed: int, epoch: int) -> Ints:
+        """(positive, 1 + negatives, k): every positive, then its negatives of an epoch."""
+        generator = np.random.default_rng([seed, self.stream, epoch if self.fresh else 0])
+        negatives = self.sampler(self.tuples, generator).reshape(len(self.tuples), -1, self.tuples.shape[1])
+        return np.concatenate([self.tuples[:, None], negatives], axis=1)
+
+
+class TupleSet(Dataset[TupleBatch]):
+    """Positives with negatives that are drawn for a whole epoch at once.
+
+    Items are numbered through all epochs: number e * len + i is positive i with its negatives of epoch e, which follow from
+    (seed, e) alone.
+    """
+
+    def __init__(self, parts: Sequence[Positives], *, seed: int) -> None:
+        self.parts, self.seed = tuple(parts), seed
+        self.sizes = self.parts[0].sampler.known.sizes
+        self.weights = torch.from_numpy(np.concatenate([part.weights for part in parts])).float()
+        self.unseen = torch.from_numpy(np.concatenate([part.unseen for part in parts]))
+        self.watched = torch.cat([torch.full((len(part.tuples),), part.watched) for part in parts])
+        self._drawn: tuple[int, Ints] | None = None
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def _epoch(self, epoch: int) -> Ints:
+        if self._drawn is None or self._drawn[0] != epoch:
+            self._drawn = epoch, np.concatenate([part.draw(self.seed, epoch) for part in self.parts])
+        return self._drawn[1]
+
+    def __getitem__(self, number: int) -> TupleBatch:
+        return self.__getitems__([number])
+
+    def __getitems__(self, numbers: Sequence[int]) -> TupleBatch:
+        """A whole batch, which the loader asks for at once."""
+        epoch, rows = numbers[0] // len(self), np.asarray(numbers) % len(self)
+        chosen = self._epoch(epoch)[rows]
+        tuples, place = distinct_tuples(chosen.reshape(-1, chosen.shape[-1]), self.sizes)
+        items = torch.from_numpy(rows)
+        return TupleBatch(
+            torch.from_numpy(tuples),
+            torch.from_numpy(place.reshape(chosen.shape[:2])),
+            self.weights[items],
+            self.unseen[items],
+            self.watched[items],
+        )
+
+
+def distinct_tuples(tuples: Ints, sizes: Sequence[int]) -> tuple[Ints, Ints]:
+    """The distinct rows, and for each row its place among them.
+
+    >>> [part.tolist() for part in distinct_tuples(np.array([[1, 2], [0, 3], [1, 2]]), (2, 2))]
+    [[[0, 3], [1, 2]], [1, 0, 1]]
+    """
+    codes = row_codes(tuples - np.asarray(offsets_of(sizes), dtype=np.int64), sizes)
+    _, first, place = np.unique(codes, return_index=True, return_inverse=True)
+    return tuples[first], place.reshape(-1)
+
+
+class NumberedBatches(GlobalBatches):
+    """Batches of items that are numbered through all epochs, see ``TupleSet``; also for evaluations.
+
+    >>> batches = NumberedBatches(3, batch_size=2, shuffle=False)
+    >>> batches.set_epoch(2)
+    >>> list(batches)
+    [[6, 7], [8]]
+    """
+
+    @property
+    def sampler(self) -> NumberedBatches:
+        """Where the trainer looks for ``set_epoch`` before training and evaluation alike."""
+        return self
+
+    def __iter__(self) -> Iterator[list[int]]:
+        first = self.epoch * self.num_items
+        for batch in super().__iter__():
+            yield [first + place for place in batch]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a model must know of its data: node types, and the training tuples that its node features come from."""
+
+    sizes: tuple[int, ...]
+    names: tuple[str, ...]
+    train: Ints = field(repr=False)
+    weights: NDArray[np.float64] = field(repr=False)
+
+    @classmethod
+    def of(cls, data: TypedHyperedges) -> Known:
+        return cls(data.sizes, data.names, data.train, data.train_weights)
+
+    def hyperedges(self) -> TypedHyperedges:
+        """The training tuples as a dataset without anything to test on."""
+        nothing = np.zeros((0, len(self.sizes)), dtype=np.int64)
+        return TypedHyperedges(sizes=self.sizes, names=self.names, train=self.train, test=nothing, weights=self.weights)
+
+    def to_shapes(self) -> dict[str, Any]:
+        """As plain data; tuples as packed text, a few bytes a tuple."""
+        shapes = {"sizes": list(self.sizes), "names": list(self.names), "train": _pack(self.train.astype("<i8").T)}
+        return shapes if bool((self.weights == 1).all()) else {**shapes, "weights": _pack(self.weights.astype("<f8"))}
+
+    @classmethod
+    def from_shapes(cls, shapes: dict[str, Any]) -> Known:
+        sizes = tuple(int(size) for size in shapes["sizes"])
+        train = np.frombuffer(_unpack(shapes["train"]), "<i8").reshape(len(sizes), -1).T.astype(np.int64)
+        packed = shapes.get("weights")
+        weights = np.ones(len(train)) if packed is None else np.frombuffer(_unpack(packed), "<f8").astype(np.float64)
+        return cls(sizes, tuple(shapes["names"]), train, weights)
+
+
+def _pack(array: NDArray[np.generic]) -> str:
+    return base64.b64encode(zlib.compress(np.ascontiguousarray(array).tobytes())).decode("ascii")
+
+
+def _unpack(text: str) -> bytes:
+    return zlib.decompress(base64.b64decode(text))

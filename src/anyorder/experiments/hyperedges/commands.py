@@ -1,0 +1,106 @@
+"""``anyorder train hyperedges``: which entities belong together, after a table of tuples of your own."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from anyorder.training.own import add_options, add_shares, count, model_folder, train
+
+MODELS = (
+    "ours",
+    "ours-one-layer",
+    "ours-softmax",
+    "s2g-plus",
+    "hyper-sagnn",
+    "hyper-sagnn-walks",
+    "dhne",
+    "node2vec-mean",
+    "node2vec-min",
+)
+EXAMPLE = """examples:
+  anyorder train hyperedges --data triples.csv --columns user,item,tag
+  anyorder train hyperedges --data orders.tsv --delimiter tab --columns customer,product --weight quantity
+  anyorder predict runs/hyperedges/triples-ours --candidates candidates.csv
+  anyorder predict runs/hyperedges/triples-ours --complete "user42,?,?" --top 10
+"""
+
+
+def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
+    """``anyorder train hyperedges``, and what ``predict`` takes for its models."""
+    predict.add_argument("--candidates", type=Path, metavar="CSV", help="hyperedges: tuples to score")
+    predict.add_argument("--complete", metavar="TUPLE", help='hyperedges: a tuple with gaps, "user42,?,?"; ranks what fits')
+    predict.add_argument("--top", type=int, metavar="N", help="hyperedges: how many completions (default: 10)")
+    text = "predict which entities belong together, after a table of tuples of your own"
+    parser: argparse.ArgumentParser = kinds.add_parser(
+        "hyperedges",
+        help=text,
+        description=f"{text[0].upper()}{text[1:]}: names or numbers, one column per kind of entity.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=_train)
+    parser.add_argument("--data", type=Path, required=True, metavar="CSV", help="table in UTF-8; repeated rows count more")
+    parser.add_argument("--columns", required=True, metavar="A,B,...", help="the columns of a tuple, two or more")
+    parser.add_argument("--weight", metavar="COLUMN", help="how much a row counts (default: every row the same)")
+    parser.add_argument("--no-header", action="store_true", help="the file has no first line of names: columns as they come")
+    parser.add_argument("--delimiter", default=",", metavar="CHAR", help="between fields; 'tab' for tabulators (default: ,)")
+    add_shares(parser, "distinct tuples", rest="the others")
+    parser.add_argument("--negatives", type=count, default=5, metavar="N", help="drawn for each tuple (default: 5)")
+    parser.add_argument("--model", choices=MODELS, default="ours")
+    add_options(parser, "hyperedges", epochs=100, items="tuples", batch_size=256, patience=20)
+
+
+def _train(args: argparse.Namespace) -> int:
+    from anyorder.training.run import Optimiser, Run, Schedule
+
+    folder = model_folder(args, "hyperedges", args.data.stem)
+    kind: Any = "rmsprop" if args.model == "hyper-sagnn-walks" else "adam"
+    ours = args.model.startswith("ours")  # as in the table: overfits later, and validation has less noise
+    run = Run(
+        _task(args),
+        model_config(args.model),
+        Optimiser(kind, args.learning_rate, average=0.9 if ours else 0.0),
+        Schedule(epochs=args.epochs, patience=args.patience, decay="linear" if ours else "none"),
+        batch_size=args.batch_size,
+        eval_batch_size=4096,
+        seed=args.seed,
+    )
+    use = f"`anyorder predict {folder} --candidates FILE` scores tuples, --complete ranks what fits others"
+    return train(run, args, folder, kind="hyperedges", data=args.data.name, use=use)
+
+
+def _task(args: argparse.Namespace) -> Any:
+    from anyorder.experiments.hyperedges.task import TableHyperedges
+
+    columns = tuple(name.strip() for name in args.columns.split(","))
+    return TableHyperedges(
+        path=str(args.data.resolve()),
+        columns=columns,
+        weight=args.weight,
+        header=not args.no_header,
+        delimiter="\t" if args.delimiter == "tab" else args.delimiter,
+        validation=args.valid,
+        test=args.test,
+        negatives=args.negatives,
+        positive_weight=float(args.negatives),  # as much weight on what is there as on what is not
+    )
+
+
+def model_config(name: str) -> Any:
+    """The model of a name."""
+    from anyorder.experiments.hyperedges import models
+    from anyorder.layers import Softmax
+
+    return {
+        "ours": models.TupleEncoder(dropout=0.1),
+        "ours-one-layer": models.TupleEncoder(layers=0, dropout=0.1),
+        "ours-softmax": models.TupleEncoder(kernel=Softmax(), dropout=0.1),
+        "s2g-plus": models.TupleMLP(),
+        "hyper-sagnn": models.TupleSAGNN(),
+        "hyper-sagnn-walks": models.TupleSAGNN(features="walks"),
+        "dhne": models.TupleDHNE(),
+        "node2vec-mean": models.TupleSimilarity("mean"),
+        "node2vec-min": models.TupleSimilarity("min"),
+    }[name]

@@ -1,0 +1,1 @@
+"""Node classification on hypergraphs, and people's own hypergraphs."""

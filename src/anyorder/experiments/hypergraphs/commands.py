@@ -1,0 +1,65 @@
+"""``anyorder train hypergraph``: classes of the nodes of a user's own hypergraph."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from anyorder.training.own import add_options, model_folder, train
+
+_TEXT = "classify the nodes of a hypergraph"
+_FORMS = """The hypergraph is a list of hyperedges (one a line, the names of its nodes separated by tabs, commas or
+blanks) with a CSV file of labels (columns node, label) and perhaps one of features (node, then numbers), or one HIF file
+(JSON), whose node attributes are the features and the label. Nodes without a label are not trained on; `anyorder predict`
+names their class."""
+
+
+def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
+    """The command and its options."""
+    parser = kinds.add_parser("hypergraph", help=_TEXT, description=f"{_TEXT.capitalize()}. {_FORMS}")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--edges", type=Path, metavar="FILE", help="hyperedges, one a line")
+    source.add_argument("--hif", type=Path, metavar="FILE", help="hypergraph in the interchange format (.json, .json.gz)")
+    parser.add_argument("--features", type=Path, metavar="FILE", help="CSV of node features (default: degree, edge sizes)")
+    parser.add_argument("--labels", type=Path, metavar="FILE", help="CSV of node labels, for --edges")
+    parser.add_argument("--label", default="label", metavar="NAME", help="node attribute with the class, for --hif")
+    rows = "as in `anyorder list hypergraphs`: ours, mlp, ... (default: ours-light)"
+    parser.add_argument("--model", metavar="NAME", help=rows)
+    add_options(parser, "hypergraph", epochs=300)
+    parser.set_defaults(run=_train)
+    if "--features" not in predict._option_string_actions:
+        predict.add_argument("--features", type=Path, metavar="FILE", help="hypergraphs: CSV of node features")
+
+
+def _train(args: argparse.Namespace) -> int:
+    from anyorder.experiments.hypergraphs.models import DEFAULT, MODELS
+    from anyorder.training.config import nearest
+    from anyorder.training.run import Optimiser, Run, Schedule, slug
+
+    names = {slug(row): row for row in MODELS}
+    args.model = slug(args.model or DEFAULT)
+    if args.model not in names:
+        raise ValueError(f"unknown model {args.model!r}{nearest(args.model, names)}")
+    source = args.hif or args.edges
+    folder = model_folder(args, "hypergraph", source.stem)
+    schedule = Schedule(epochs=args.epochs, patience=max(1, args.epochs // 3))
+    optimiser = Optimiser(learning_rate=1e-2, weight_decay=5e-4)
+    run = Run(_task(args), MODELS[names[args.model]], optimiser, schedule, batch_size=1, seed=args.seed)
+    use = f"`anyorder predict {folder}` writes a class for every node"
+    return train(run, args, folder, kind="hypergraph", data=source.name, use=use)
+
+
+def _task(args: argparse.Namespace) -> Any:
+    from anyorder.experiments.hypergraphs.task import OwnNodes
+
+    if args.hif is not None:
+        if args.features or args.labels:
+            raise ValueError("a HIF file has its features and labels inside: --features and --labels belong to --edges")
+        return OwnNodes(hif=str(args.hif.absolute()), label=args.label, normalise="columns")
+    if args.labels is None:
+        raise ValueError("--labels is needed with --edges: a CSV file with the columns node, label")
+    features = "" if args.features is None else str(args.features.absolute())
+    return OwnNodes(
+        edges=str(args.edges.absolute()), features=features, labels=str(args.labels.absolute()), normalise="columns"
+    )

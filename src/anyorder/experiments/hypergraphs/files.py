@@ -1,0 +1,233 @@
+"""A user's own hypergraph: a list of hyperedges with CSV files of features and labels, or a HIF file.
+
+Hyperedges: one a line, the names of its nodes separated by tabs, commas or blanks (what the file has, in this order of
+preference; a name with a comma can stand in quotes); empty lines and lines that begin with # are skipped. Features: a CSV
+file with a header, whose first column names the node and whose others are numbers. Labels: a CSV file with a header and two
+columns, node and class; nodes may be missing or have an empty class. A node that only these files name is in no edge. Files
+ending in ``.gz`` are unpacked.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from anyorder.datasets.csv_stream import read_lines, read_rows
+from anyorder.experiments.hypergraphs.data import UNKNOWN, Hypergraph, NamedHypergraph
+
+PathName = str | PathLike[str]
+STRUCTURE = ("log degree", "mean log edge size")
+"""The features of nodes that have no others."""
+
+
+def read_edge_list(edges: PathName, *, features: PathName | None = None, labels: PathName | None = None) -> NamedHypergraph:
+    """The hypergraph of a list of hyperedges; without features, nodes have those of ``structural_features``."""
+    members = _edges(Path(edges))
+    names = dict.fromkeys(name for edge in members for name in edge)
+    table, columns = _feature_table(Path(features), names) if features is not None else ({}, ())
+    classes = _label_table(Path(labels), names) if labels is not None else {}
+    if classes and names.keys().isdisjoint(classes):
+        some = f"{next(iter(classes))!r} and others in {labels}, {next(iter(names))!r} and others in {edges}"
+        raise ValueError(f"no node with a label is in a hyperedge: there are {some}; names must be written alike")
+    names.update(dict.fromkeys([*table, *classes]))
+    number = {name: place for place, name in enumerate(names)}
+    if features is not None:
+        absent = [name for name in names if name not in table]
+        if absent:
+            raise ValueError(f"{features} lacks {len(absent)} of {len(names)} nodes, such as {absent[0]!r}")
+    graph = Hypergraph.of_edges(
+        [[number[name] for name in edge] for edge in members],
+        num_nodes=len(names),
+        node_features=torch.tensor([table[name] for name in names]) if table else None,
+    )
+    label_names, known = _classes([classes.get(name, "") for name in names])
+    return _named(graph, tuple(names), label_names, known, columns)
+
+
+def read_hif_hypergraph(path: PathName, *, label: str = "label") -> NamedHypergraph:
+    """The hypergraph of a HIF file: the class of a node is its attribute ``label``, its features are its other attributes.
+
+    Numbers and lists of numbers are features, and must then be so at every node; text is not read. The same holds for
+    edges, where attributes that some edges do not have are left out, and the logarithm of the weight is a feature as well.
+    """
+    from anyorder.convert.hif import read_hif
+    from anyorder.convert.hif_document import parse
+
+    found = parse(read_hif(path))
+    if found.tails is not None:
+        raise ValueError(f"{path} is directed, and directions are not used here: write it as undirected to go without them")
+    for name, edge in zip(found.edge_names, found.edges, strict=True):
+        if not edge:
+            raise ValueError(f"{path}: a hyperedge must have at least one node, {name!r} has none")
+    names = tuple(map(str, found.nodes))
+    if len(set(names)) != len(names):
+        raise ValueError(f"{path} names nodes by a number and by text that reads the same: their names must differ")
+    features, columns = _attributes(found.node_attributes, names, "node", leave=label)
+    weights = [
+        _number(attributes.get("weight", 1.0), f"{path}, weight of edge {name!r}")
+        for name, attributes in zip(found.edge_names, found.edge_attributes, strict=True)
+    ]
+    edge_features, edge_columns = _edge_attributes(found.edge_attributes, found.edge_names)
+    weighted = torch.tensor(weights) if any(weight != 1 for weight in weights) else None
+    graph = Hypergraph.of_edges(
+        found.edges, num_nodes=len(names), node_features=features, edge_weights=weighted, edge_features=edge_features
+    )
+    if weighted is not None:
+        parts = [weighted.log()[:, None]] if edge_features is None else [edge_features, weighted.log()[:, None]]
+        graph, edge_columns = replace(graph, edge_features=torch.cat(parts, 1)), (*edge_columns, "log weight")
+    given = zip(names, found.node_attributes, strict=True)
+    label_names, known = _classes([_label(attributes.get(label), path, name) for name, attributes in given])
+    return replace(_named(graph, names, label_names, known, columns), edge_feature_names=edge_columns)
+
+
+def _label(value: Any, path: PathName, node: str) -> str:
+    """The name of a class, empty where it is not known; 1 and 1.0 are the same."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, str | int):
+        return str(value).strip()
+    raise ValueError(f"{path}: a class is a name or a whole number, node {node!r} has {value!r}")
+
+
+def structural_features(graph: Hypergraph) -> Tensor:
+    """(nodes, 2): log(1 + degree), and the mean of log(size) over the edges of a node, 0 for a node in no edge."""
+    degree = graph.degrees.to(torch.float32)
+    logs = graph.sizes.to(torch.float32).log()[graph.edge_of]
+    total = torch.zeros(graph.num_nodes).index_add(0, graph.members, logs)
+    return torch.stack([degree.log1p(), total / degree.clamp(min=1)], 1)
+
+
+def _named(
+    graph: Hypergraph, names: tuple[str, ...], label_names: tuple[str, ...], known: Tensor, columns: tuple[str, ...]
+) -> NamedHypergraph:
+    features = graph.node_features if graph.node_features is not None else structural_features(graph)
+    whole = replace(graph, node_features=features, labels=known)
+    return NamedHypergraph(whole, names, label_names, columns if graph.node_features is not None else STRUCTURE)
+
+
+def _classes(given: Sequence[str]) -> tuple[tuple[str, ...], Tensor]:
+    """The names of the classes, in order of their numbers or of the alphabet, and the class of each node."""
+    distinct = {name for name in given if name}
+    numeric = all(name.removeprefix("-").isdecimal() for name in distinct)
+    names = tuple(sorted(distinct, key=(lambda name: (int(name), name)) if numeric else (lambda name: (0, name))))
+    place = {name: number for number, name in enumerate(names)}
+    return names, torch.tensor([place.get(name, UNKNOWN) for name in given], dtype=torch.int64)
+
+
+def _edges(path: Path) -> list[list[str]]:
+    lines = [(number, text) for number, text in read_lines(path) if not text.startswith("#")]
+    if not lines:
+        raise ValueError(f"{path} has no hyperedges: expected one a line, with the names of its nodes")
+    if lines[0][1].startswith("{"):
+        raise ValueError(f"{path} begins like a JSON file: expected hyperedges, one a line (HIF files end in .json)")
+    separator = next((mark for mark in "\t," if any(mark in text for _, text in lines)), None)
+    edges = []
+    for row, text in lines:
+        edge = text.split() if separator is None else _fields(text, separator, f"{path}, line {row}")
+        if "" in edge:
+            raise ValueError(f"{path}, line {row}: a node without a name, in {text[:60]!r}")
+        if len(set(edge)) != len(edge):
+            twice = next(name for name in edge if edge.count(name) > 1)
+            raise ValueError(f"{path}, line {row}: an edge is a set of nodes, got {twice!r} more than once")
+        edges.append(edge)
+    return edges
+
+
+def _fields(text: str, separator: str, where: str) -> list[str]:
+    """The names of a line, without blanks around them and quotes."""
+    try:
+        [fields] = csv.reader([text], delimiter=separator, skipinitialspace=True, strict=True)
+    except csv.Error as error:
+        raise ValueError(f"{where}: {error}, in {text[:60]!r}") from error
+    return [name.strip() for name in fields]
+
+
+def _feature_table(path: Path, nodes: Container[str]) -> tuple[dict[str, list[float]], tuple[str, ...]]:
+    header, rows = _csv(path, nodes)
+    if len(header) < 2 or len(set(header)) != len(header):
+        raise ValueError(f"{path}: expected a header with a column of nodes and different columns of numbers, got {header}")
+    table: dict[str, list[float]] = {}
+    for number, row in rows:
+        values = []
+        for column, text in zip(header[1:], row[1:], strict=True):
+            values.append(_number(text, f"{path}, line {number}, column {column!r}"))
+        if row[0] in table:
+            raise ValueError(f"{path}, line {number}: node {row[0]!r} has features already")
+        table[row[0]] = values
+    if not table:
+        raise ValueError(f"{path} has no rows below its header")
+    return table, tuple(header[1:])
+
+
+def _number(given: Any, where: str) -> float:
+    try:
+        value = float(given)
+    except (TypeError, ValueError, OverflowError):
+        value = math.nan
+    if not math.isfinite(value):
+        hint = " (turn classes into a column of 0 and 1 for each)" if isinstance(given, str) else ""
+        raise ValueError(f"{where}: expected a finite number, got {str(given)[:60]!r}{hint}")
+    return value
+
+
+def _label_table(path: Path, nodes: Container[str]) -> dict[str, str]:
+    header, rows = _csv(path, nodes)
+    if len(header) != 2:
+        raise ValueError(f"{path}: expected a header with two columns, node and label, got {header}")
+    table: dict[str, str] = {}
+    for number, (node, label) in rows:
+        if node in table:
+            raise ValueError(f"{path}, line {number}: node {node!r} has a label already")
+        table[node] = label
+    return table
+
+
+def _csv(path: Path, nodes: Container[str]) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """The header and the rows with their line numbers; nodes that are known tell a row from a header."""
+    _, header = next(rows := read_rows(path), (0, []))
+    header = [name.strip() for name in header]
+    if header and header[0] in nodes:
+        raise ValueError(f"{path}: expected a header such as node,label before the rows, got the row of node {header[0]!r}")
+    found = []
+    for line, row in rows:
+        if len(row) != len(header):
+            raise ValueError(f"{path}, line {line}: expected {len(header)} columns, got {len(row)}")
+        found.append((line, [text.strip() for text in row]))
+        if not found[-1][1][0]:
+            raise ValueError(f"{path}, line {line}: a node without a name, in {row}")
+    return header, found
+
+
+def _attributes(
+    records: Sequence[Mapping[str, Any]], labels: Sequence[str], kind: str, leave: str
+) -> tuple[Tensor | None, tuple[str, ...]]:
+    """The attributes that are numbers or lists of numbers, side by side, and the names of the channels."""
+    from anyorder.convert.attributes import read_attributes
+
+    held = [(name, value) for record in records for name, value in record.items() if name != leave]
+    numeric = dict.fromkeys(name for name, value in held if isinstance(value, (int, float, list)))
+    if not numeric:
+        return None, ()
+    columns = {name: read_attributes(records, name, kind=kind, labels=labels, dtype=torch.float32) for name in numeric}
+    names: list[str] = []
+    for name, values in columns.items():
+        width = values.shape[1]
+        names += [name] if width == 1 else [f"{name}[{place}]" for place in range(width)]
+    return torch.cat([*columns.values()], 1), tuple(names)
+
+
+def _edge_attributes(records: Sequence[Mapping[str, Any]], names: Sequence[object]) -> tuple[Tensor | None, tuple[str, ...]]:
+    """The numbers that all edges have, but for the weight."""
+    common = set.intersection(*(set(record) for record in records)) - {"weight"} if records else set()
+    kept = [{name: value for name, value in record.items() if name in common} for record in records]
+    return _attributes(kept, list(map(str, names)), "edge", leave="weight")

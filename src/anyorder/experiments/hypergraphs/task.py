@@ -1,0 +1,271 @@
+"""Node classification on one hypergraph: all of it is seen, the classes of some nodes are known."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils.data import Dataset
+
+from anyorder.experiments.hypergraphs.data import (
+    UNKNOWN,
+    Hypergraph,
+    NamedHypergraph,
+    NodeSplit,
+    TensorRecord,
+    random_split,
+    split_around,
+)
+from anyorder.experiments.hypergraphs.files import read_edge_list, read_hif_hypergraph
+from anyorder.experiments.hypergraphs.models import HypergraphModel
+from anyorder.experiments.hypergraphs.predictions import default_output, read_request, write_predictions
+from anyorder.experiments.hypergraphs.published import read_published
+from anyorder.layouts.transfer import Transferable
+from anyorder.training.config import configurable
+from anyorder.training.run import ModelConfig, PredictRequest, Selection, Splits, Task
+
+Normalisation = Literal["none", "rows", "columns"]
+
+
+@dataclass(frozen=True, eq=False)
+class NodeBatch(TensorRecord):
+    """The whole hypergraph as a model takes it, and the nodes of a split with their classes."""
+
+    inputs: Transferable
+    nodes: Tensor
+    labels: Tensor
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+
+class WholeHypergraph(Dataset[tuple[Hypergraph, Tensor]]):
+    """One item, the whole hypergraph with the nodes of a split, ``repeats`` times an epoch."""
+
+    def __init__(self, hypergraph: Hypergraph, nodes: Tensor, repeats: int = 1) -> None:
+        self.hypergraph, self.nodes, self.repeats = hypergraph, nodes, repeats
+
+    def __len__(self) -> int:
+        return self.repeats
+
+    def __getitem__(self, number: int) -> tuple[Hypergraph, Tensor]:
+        return self.hypergraph, self.nodes
+
+
+class Collate:
+    """Makes the input of a model once for each hypergraph."""
+
+    def __init__(self, model: HypergraphModel) -> None:
+        self.model = model
+
+    def __call__(self, items: Sequence[tuple[Hypergraph, Tensor]]) -> NodeBatch:
+        if len(items) != 1:
+            raise ValueError(f"a batch is the whole hypergraph: expected batch_size=1, got {len(items)}")
+        graph, nodes = items[0]
+        assert graph.labels is not None
+        return NodeBatch(graph.once(self.model, self.model.prepare), nodes, graph.labels[nodes])
+
+
+@dataclass(frozen=True)
+class NodeClassification(Task):
+    """Full-batch training on the classes of the training nodes; the best validation accuracy counts."""
+
+    predict_options: ClassVar[tuple[str, ...]] = ("features",)
+
+    normalise: Normalisation = "none"
+    """Features as they are, divided by the sum of their row, or with mean 0 and deviation 1 in each column."""
+    updates: int = 1
+    """Steps in an epoch, between two evaluations."""
+
+    @abstractmethod
+    def read(self, data_dir: Path | None) -> NamedHypergraph:
+        """The hypergraph with the classes that are known."""
+
+    @abstractmethod
+    def split(self, data: NamedHypergraph, seed: int) -> NodeSplit:
+        """The nodes to train on, choose by and test on."""
+
+    @property
+    def selection(self) -> Selection | None:
+        return Selection("accuracy", "max")
+
+    def load(self, *, seed: int, data_dir: Path | None) -> Splits:
+        data = self.read(data_dir)
+        split = self.split(data, seed)
+        shapes = shapes_of(data, self.normalise)
+        graph = normalised(data.hypergraph, shapes)
+        shapes["digest"] = _digest(data.hypergraph, split)
+        valid, test = WholeHypergraph(graph, split.valid), WholeHypergraph(graph, split.test)
+        return Splits(WholeHypergraph(graph, split.train, self.updates), valid, test, shapes)
+
+    def collate(self, model: ModelConfig) -> Callable[[Sequence[Any]], Any]:
+        if not isinstance(model, HypergraphModel):
+            raise TypeError(f"{type(model).__name__} is no model of hypergraphs: expected one that can prepare them")
+        return Collate(model)
+
+    def loss(self, model: nn.Module, batch: NodeBatch) -> Tensor:
+        return functional.cross_entropy(model(batch.inputs)[batch.nodes], batch.labels)
+
+    def evaluate(self, model: nn.Module, batch: NodeBatch) -> dict[str, Tensor]:
+        scores = model(batch.inputs)[batch.nodes]
+        losses = functional.cross_entropy(scores, batch.labels, reduction="none")
+        return {"predicted": scores.argmax(1), "label": batch.labels, "loss": losses}
+
+    def metrics(self, collected: dict[str, Tensor]) -> dict[str, float]:
+        return {"accuracy": 100.0 * float((collected["predicted"] == collected["label"]).double().mean())}
+
+    def predict(self, model: nn.Module, shapes: dict[str, Any], request: PredictRequest) -> str:
+        """Write a class for every node: of the hypergraph of the training, or of another one with the same features."""
+        from anyorder.training.checkpoints import load_run
+
+        data = self.read(request.data_dir) if request.input is None else read_request(request, shapes, self.label_attribute)
+        config = load_run(request.folder)[0].model
+        assert isinstance(config, HypergraphModel)
+        with torch.inference_mode():
+            scores = model(config.prepare(normalised(data.hypergraph, shapes))).softmax(1)
+        output = request.output or default_output(request)
+        write_predictions(output, data, scores, shapes["label_names"])
+        return f"{len(scores)} nodes in {output}"
+
+    @property
+    def label_attribute(self) -> str:
+        """The node attribute of a HIF file that is no feature."""
+        return "label"
+
+
+@configurable
+@dataclass(frozen=True)
+class PublishedNodes(NodeClassification):
+    """A published hypergraph, on the published training nodes where there are some, else on random splits of 50/25/25 %.
+
+    The seed of a run chooses the split. Beside published training nodes, ``num_valid`` of the others choose the epoch
+    and the rest are the test nodes.
+    """
+
+    dataset: str = "cora"
+    num_valid: int = 500
+    published_split: bool = True
+    noise: float = 1.0
+    """Deviation of the noise in synthetic features, where a dataset has no others."""
+
+    def read(self, data_dir: Path | None) -> NamedHypergraph:
+        return read_published(self.dataset, data_dir=data_dir, noise=self.noise)
+
+    def split(self, data: NamedHypergraph, seed: int) -> NodeSplit:
+        nodes = torch.arange(data.hypergraph.num_nodes)
+        published: tuple[Tensor, ...] = getattr(data, "train_nodes", ())
+        if not published or not self.published_split:
+            return random_split(nodes, seed=seed)
+        if not 0 <= seed < len(published):
+            raise ValueError(f"{self.dataset} has published splits for the seeds 0 to {len(published) - 1}, got {seed}")
+        return split_around(published[seed], nodes, num_valid=self.num_valid, seed=seed)
+
+
+@configurable
+@dataclass(frozen=True)
+class OwnNodes(NodeClassification):
+    """A user's hypergraph: a list of hyperedges with CSV files of features and labels, or one HIF file.
+
+    The least validation loss chooses the epoch: on few nodes, many epochs have the same accuracy.
+    """
+
+    edges: str = ""
+    features: str = ""
+    labels: str = ""
+    hif: str = ""
+    label: str = "label"
+    """The node attribute of the HIF file with the class."""
+    train_share: float = 0.5
+    valid_share: float = 0.25
+
+    @property
+    def selection(self) -> Selection | None:
+        return Selection("cross-entropy", "min")
+
+    def metrics(self, collected: dict[str, Tensor]) -> dict[str, float]:
+        return {**super().metrics(collected), "cross-entropy": float(collected["loss"].mean())}
+
+    @property
+    def label_attribute(self) -> str:
+        return self.label
+
+    def read(self, data_dir: Path | None) -> NamedHypergraph:
+        if bool(self.hif) == bool(self.edges):
+            raise ValueError(f"expected either a HIF file or a list of hyperedges, got {self.hif!r} and {self.edges!r}")
+        if self.hif:
+            return read_hif_hypergraph(self.hif, label=self.label)
+        return read_edge_list(self.edges, features=self.features or None, labels=self.labels or None)
+
+    def split(self, data: NamedHypergraph, seed: int) -> NodeSplit:
+        labels = data.hypergraph.labels
+        known = torch.empty(0) if labels is None else (labels != UNKNOWN).nonzero().flatten()
+        if not len(known):
+            where = f"attribute {self.label!r} of the nodes" if self.hif else "a CSV file with the columns node, label"
+            raise ValueError(f"no node has a known class: expected them in {where}")
+        return random_split(known, seed=seed, train=self.train_share, valid=self.valid_share)
+
+
+def shapes_of(data: NamedHypergraph, normalise: Normalisation) -> dict[str, Any]:
+    """What a model must know of a hypergraph, to be built and to take others like it."""
+    graph = data.hypergraph
+    features = graph.node_features
+    if features is None:
+        raise ValueError("the nodes of this hypergraph have no features")
+    shapes: dict[str, Any] = {
+        "channels_in": features.shape[1],
+        "channels_out": max(graph.num_classes, len(data.label_names)),
+        "label_names": list(data.label_names),
+        "feature_names": list(data.feature_names),
+        "normalise": normalise,
+    }
+    if normalise == "columns":
+        shapes["mean"], shapes["deviation"] = _moments(features)
+    if graph.edge_features is not None:
+        mean, deviation = _moments(graph.edge_features)
+        shapes["edges"] = {"names": list(data.edge_feature_names), "mean": mean, "deviation": deviation}
+    return shapes
+
+
+def _moments(features: Tensor) -> tuple[list[float], list[float]]:
+    """Mean and deviation of each column; the deviation of a constant one is 1."""
+    deviation, mean = torch.std_mean(features.double(), 0, unbiased=False)
+    constant = deviation <= 1e-6 * mean.abs()  # but for rounding
+    return mean.tolist(), deviation.masked_fill(constant, 1.0).tolist()
+
+
+def _standardised(features: Tensor, shapes: dict[str, Any]) -> Tensor:
+    mean, deviation = (torch.tensor(shapes[name], dtype=torch.float64) for name in ("mean", "deviation"))
+    return ((features - mean) / deviation).to(features.dtype)
+
+
+def _digest(graph: Hypergraph, split: NodeSplit) -> str:
+    """Tells a hypergraph with its parts from any other: a training does not go on with another one."""
+    known = hashlib.sha256()
+    held = (graph.members, graph.offsets, graph.node_features, graph.edge_features, graph.edge_weights, graph.labels)
+    for part in (*held, split.train, split.valid, split.test):
+        known.update(b"" if part is None else part.contiguous().numpy().tobytes())
+    return known.hexdigest()
+
+
+def normalised(graph: Hypergraph, shapes: dict[str, Any]) -> Hypergraph:
+    """The hypergraph with its features as the training saw them."""
+    features = graph.node_features
+    assert features is not None
+    if shapes["normalise"] == "rows":
+        total = features.abs().sum(1, keepdim=True)
+        features = features / total.where(total > 0, 1.0)
+    elif shapes["normalise"] == "columns":
+        features = _standardised(features, shapes)
+    edges = graph.edge_features
+    return replace(
+        graph,
+        node_features=features,
+        edge_features=_standardised(edges, shapes["edges"]) if edges is not None and "edges" in shapes else None,
+    )

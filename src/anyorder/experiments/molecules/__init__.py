@@ -1,0 +1,1 @@
+"""Properties of molecules (Table 2), and people's own molecules."""

@@ -1,0 +1,136 @@
+"""``anyorder train molecules`` and ``anyorder explain``: properties of molecules from SMILES."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from anyorder.training.own import add_options, add_shares, count, model_folder, train
+
+MODELS = ("ours", "transformer", "mlp_pi", "gin", "gcn", "gin-vn", "gcn-vn", "fingerprint")
+EXAMPLE = """examples:
+  anyorder train molecules --data my.csv --smiles smiles --target gap
+  anyorder train molecules --data tox.csv --target NR-AR SR-p53 --goal classification --keep-missing
+  anyorder predict runs/molecules/my-ours --input new.csv
+"""
+
+
+def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
+    """``anyorder train molecules``, and what ``predict`` takes for its models."""
+    predict.add_argument("--smiles", metavar="COLUMN", help="molecules: column of the SMILES (default: as in training)")
+    text = "predict numbers or classes from SMILES, after a table of your own"
+    parser: argparse.ArgumentParser = kinds.add_parser(
+        "molecules",
+        help=text,
+        description=f"{text[0].upper()}{text[1:]}.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=_train)
+    parser.add_argument("--data", type=Path, required=True, metavar="CSV", help="table with a header, plain or gzip")
+    parser.add_argument("--smiles", default="smiles", metavar="COLUMN", help="column of the SMILES (default: smiles)")
+    parser.add_argument("--target", nargs="+", required=True, metavar="COLUMN", help="columns to predict")
+    parser.add_argument("--goal", choices=("regression", "classification"), default="regression")
+    parser.add_argument("--keep-missing", action="store_true", help="train on rows with empty targets; those do not count")
+    parser.add_argument("--max-atoms", type=count, metavar="N", help="leave out and report larger molecules")
+    add_shares(parser, "rows")
+    parser.add_argument("--model", choices=MODELS, default="ours")
+    parser.add_argument("--channels", type=count, default=64, metavar="N", help="width of the model (default: 64)")
+    parser.add_argument("--layers", type=count, default=4, metavar="N", help="layers of the model (default: 4)")
+    parser.add_argument("--dropout", type=float, default=0.1, metavar="SHARE", help="default: 0.1")
+    add_options(parser, "molecules", epochs=60, items="molecules", batch_size=32)
+
+
+def add_explain(commands: Any) -> None:
+    """``anyorder explain``: where a trained model looks."""
+    text = "draw a molecule with the attention of a trained model"
+    parser: argparse.ArgumentParser = commands.add_parser("explain", help=text, description=f"{text.capitalize()}.")
+    parser.set_defaults(run=_explain)
+    parser.add_argument("folder", type=Path, help="folder of a run or of `anyorder train molecules`")
+    parser.add_argument("--smiles", required=True, help="the molecule")
+    parser.add_argument("--class", dest="cls", metavar="NAME", help="as `anyorder classes 2 2` has it: '(j,j) -> (i,i)'")
+    parser.add_argument("--layer", type=int, metavar="N", help="counted from 1 (default: the last, which pools)")
+    parser.add_argument("--atom", type=int, metavar="N", help="what this atom attends to, from 0 (default: the mean)")
+    parser.add_argument("--output", type=Path, default=Path("attention.svg"), metavar="FILE", help=".svg or .png")
+
+
+def model_config(args: argparse.Namespace) -> Any:
+    """The model that the arguments describe."""
+    from anyorder.experiments.molecules import models
+
+    size = {"layers": args.layers, "channels": args.channels, "dropout": args.dropout}
+    if args.model == "ours":
+        heads = max(1, args.channels // 16)
+        return models.MoleculeEncoder(**size, heads=heads, head_channels=8, pool_heads=heads, pool_head_channels=16)
+    if args.model == "transformer":
+        return models.MoleculeTransformer(**size, heads=max(1, args.channels // 16), head_channels=16)
+    if args.model == "mlp_pi":
+        return models.MoleculeMLP(**size)
+    if args.model == "fingerprint":
+        return models.MoleculeFingerprint(**size)
+    kind = args.model.removesuffix("-vn")
+    return models.MoleculeMessagePassing(**size, convolution=kind, virtual_node=args.model.endswith("-vn"))
+
+
+def _train(args: argparse.Namespace) -> int:
+    from anyorder.experiments.molecules.task import OwnMolecules
+    from anyorder.training.run import Optimiser, Run, Schedule
+
+    stem = args.data.name.removesuffix(".gz").removesuffix(".csv")
+    folder = model_folder(args, "molecules", stem)
+    task = OwnMolecules(
+        data=str(args.data.resolve()),
+        smiles=args.smiles,
+        targets=tuple(args.target),
+        goal=args.goal,
+        keep_missing=args.keep_missing,
+        max_atoms=args.max_atoms,
+        valid=args.valid,
+        test=args.test,
+    )
+    _report(task, args)
+    run = Run(
+        task,
+        model_config(args),
+        Optimiser("adamw", args.learning_rate, weight_decay=0.01, clip=5.0),
+        Schedule(epochs=args.epochs, warmup_epochs=min(2.0, args.epochs / 10), decay="linear", patience=args.patience),
+        batch_size=args.batch_size,
+        eval_batch_size=256,
+        seed=args.seed,
+    )
+    use = f"`anyorder predict {folder} --input FILE` applies it"
+    return train(run, args, folder, kind="molecules", data=args.data.name, use=use)
+
+
+def _report(task: Any, args: argparse.Namespace) -> None:
+    """Make the store of the table first, and say what is in it."""
+    opened = task.open(args.data_dir, seed=args.seed, progress=not args.quiet)
+    parts = ", ".join(f"{len(opened.split[part])} for {name}" for part, name in _PARTS.items())
+    print(f"{len(opened.store)} molecules in {args.data}: {parts}")
+    bad = opened.store.manifest.unreadable
+    if bad:
+        print(f"{len(bad)} rows give no molecule and are left out:")
+        for each in bad[:10]:
+            print(f"  row {each.row}: {each.smiles!r}: {each.reason}")
+        if len(bad) > 10:
+            print(f"  and {len(bad) - 10} more, in {opened.store.path / 'manifest.json'}")
+
+
+_PARTS = {"train": "training", "valid": "validation", "test": "the test"}
+
+
+def _explain(args: argparse.Namespace) -> int:
+    from anyorder.experiments.molecules.attention import draw, explain
+    from anyorder.experiments.molecules.models import MoleculeModel
+    from anyorder.training.checkpoints import load_model
+
+    run, model = load_model(args.folder)
+    if not isinstance(run.model, MoleculeModel):
+        raise ValueError(f"explain draws molecules; {args.folder} holds a model of {type(run.task).__name__}")
+    found = explain(model, run.model.inputs, args.smiles, layer=args.layer, cls=args.cls, atom=args.atom)
+    print(f"attention received, {found.title}")
+    for line in found.lines():
+        print(line)
+    print(f"drawn in {draw(found, args.output)}")
+    return 0

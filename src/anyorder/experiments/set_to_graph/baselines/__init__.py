@@ -1,0 +1,1 @@
+"""The baselines of the set-to-graph table."""

@@ -1,0 +1,242 @@
+"""Models from a set to a logit for every ordered pair of its points: ours and the baselines of Table 3, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import lru_cache
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from anyorder.algebra import select
+from anyorder.experiments.set_to_graph.baselines.flat_mlp import FlatMLPConfig
+from anyorder.experiments.set_to_graph.baselines.knn_gnn import KnnGraphNetworkConfig
+from anyorder.experiments.set_to_graph.baselines.pairs import PairBasis, PairModel, PairModelConfig, Pooling, mlp
+from anyorder.experiments.set_to_graph.baselines.s2g import SetToGraphConfig
+from anyorder.experiments.set_to_graph.baselines.siamese import SiameseConfig, SiameseTripletConfig
+from anyorder.experiments.set_to_graph.sets import SetBatch, SetSample, collate_sets
+from anyorder.layers import Kernel, Softmax
+from anyorder.layers.softmax import prepare_softmax
+from anyorder.layouts import CompleteIndexSet, Features
+from anyorder.models import Encoder
+from anyorder.training.config import configurable
+from anyorder.training.run import ModelConfig
+
+
+@dataclass(frozen=True, eq=False)
+class IndexedSets(SetBatch):
+    """Sets of different sizes with the index set of their points, which keeps what layers work out from it."""
+
+    nodes: CompleteIndexSet | None = None
+
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> IndexedSets:
+        """The batch on another device."""
+        moved = super().to(device, non_blocking)
+        nodes = None if self.nodes is None else self.nodes.to(device, non_blocking=non_blocking)
+        return replace(moved, nodes=nodes)  # type: ignore[return-value,call-arg]
+
+    def pin_memory(self) -> IndexedSets:
+        """The batch in page-locked memory."""
+        nodes = None if self.nodes is None else self.nodes.pin_memory()
+        return replace(super().pin_memory(), nodes=nodes)  # type: ignore[return-value,call-arg]
+
+
+@dataclass(frozen=True)
+class CollateIndexed:
+    """Lays sets end to end; where their sizes differ, works out what encoder layers need to know of them."""
+
+    coupling: Literal["relaxed", "exact"] | None
+    """Of a kernel in linear time; None for softmax."""
+
+    def __call__(self, samples: Sequence[SetSample]) -> IndexedSets:
+        sets = collate_sets(samples)
+        nodes = None if sets.same_size else CompleteIndexSet(1, sets.sizes)
+        if nodes is not None:
+            self._prepare(nodes)
+        return IndexedSets(sets.points, sets.sizes, sets.targets, sets.labels, nodes)
+
+    def _prepare(self, nodes: CompleteIndexSet) -> None:
+        for order in (1, 2):
+            plan, classes = nodes.plan(nodes.with_order(order)), select(1, order, "all")
+            if self.coupling is not None:
+                plan.prepare(classes, coupling=self.coupling)
+                continue
+            for cls in classes:
+                if cls.kind != "pointwise":
+                    prepare_softmax(plan, cls)
+
+
+@lru_cache(maxsize=4)
+def _equal_sets(size: int, number: int, device: torch.device) -> CompleteIndexSet:
+    """Batches of equally many sets of one size share an index set, so that its plans are worked out once."""
+    return CompleteIndexSet(1, torch.full((number,), size, device=device))
+
+
+class PairEncoder(PairModel):
+    r"""Encoder layers from points to points, one from points to pairs, and an MLP on each pair.
+
+    .. math:: E_{ij} = \mathrm{MLP}(\mathrm{Enc}_{1 \to 2} \circ \mathrm{Enc}_{1 \to 1}^{L}(X))_{ij}
+    """
+
+    def __init__(self, encoder: Encoder, *, head: Sequence[int]) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.head = mlp((encoder.channels_out, *head, 1))
+
+    def forward(self, batch: SetBatch) -> Tensor:
+        """The logits (pairs,)."""
+        nodes = self._nodes(batch)
+        pairs = self.encoder(Features.of_rows(nodes, batch.points), target=nodes.with_order(2))
+        logits: Tensor = self.head(pairs.rows)
+        return logits.squeeze(1)
+
+    @staticmethod
+    def _nodes(batch: SetBatch) -> CompleteIndexSet:
+        if batch.same_size:
+            return _equal_sets(batch.max_size, batch.num_sets, batch.sizes.device)
+        known = batch.nodes if isinstance(batch, IndexedSets) else None
+        return CompleteIndexSet(1, batch.sizes) if known is None else known
+
+
+@dataclass(frozen=True)
+class PairModelSettings(ModelConfig):
+    """A model of sets; ``shapes`` say how many ``channels`` a point has."""
+
+    def collate(self) -> Callable[[Sequence[SetSample]], SetBatch]:
+        """What makes its batches."""
+        return collate_sets
+
+
+@configurable
+@dataclass(frozen=True)
+class SetEncoder(PairModelSettings):
+    """Ours (D) and Ours (D, phi): Enc_1->1 x layers, Enc_1->2, MLP."""
+
+    layers: int = 5
+    channels: int = 256
+    heads: int = 4
+    head_channels: int = 64
+    head: tuple[int, ...] = (256, 256)
+    kernel: Kernel = field(default_factory=Softmax)
+    coupling: Literal["relaxed", "exact"] | None = None
+    dropout: float = 0.1
+
+    def build(self, shapes: dict[str, Any]) -> nn.Module:
+        encoder = Encoder(
+            order_in=1,
+            orders=(1,) * self.layers + (2,),
+            channels_in=shapes["channels"],
+            channels=self.channels,
+            channels_out=None,
+            heads=self.heads,
+            head_channels=self.head_channels,
+            kernel=self.kernel,
+            coupling=self.coupling,
+            dropout=self.dropout,
+        )
+        return PairEncoder(encoder, head=self.head)
+
+    def collate(self) -> Callable[[Sequence[SetSample]], SetBatch]:
+        return CollateIndexed(None if isinstance(self.kernel, Softmax) else self.coupling or "relaxed")
+
+
+@configurable
+@dataclass(frozen=True)
+class DeepSetPairs(PairModelSettings):
+    """S2G and S2G+."""
+
+    widths: tuple[int, ...]
+    head: tuple[int, ...]
+    basis: Literal["both_ends", "full"] = "both_ends"
+    pooling: Literal["mean", "sum"] = "mean"
+    attention: bool = False
+    own_diagonal: bool = True
+
+    def build(self, shapes: dict[str, Any]) -> nn.Module:
+        basis, pooling = PairBasis[self.basis.upper()], Pooling[self.pooling.upper()]
+        settings = {**vars(self), "basis": basis, "pooling": pooling}
+        return SetToGraphConfig(channels_in=shapes["channels"], **settings).build()
+
+
+@configurable
+@dataclass(frozen=True)
+class SiamesePairs(PairModelSettings):
+    """SIAM."""
+
+    widths: tuple[int, ...]
+    head: tuple[int, ...]
+    batch_norm: bool = True
+
+    def build(self, shapes: dict[str, Any]) -> nn.Module:
+        return SiameseConfig(channels_in=shapes["channels"], **vars(self)).build()
+
+
+@configurable
+@dataclass(frozen=True)
+class SiameseTriplets(PairModelSettings):
+    """SIAM-3, which is trained on triplets."""
+
+    widths: tuple[int, ...]
+    batch_norm: bool = False
+    margin: float = 2.0
+    num_triplets: int = 200
+
+    def build(self, shapes: dict[str, Any]) -> nn.Module:
+        return SiameseTripletConfig(channels_in=shapes["channels"], **vars(self)).build()
+
+
+@configurable
+@dataclass(frozen=True)
+class NearestNeighbourGNN(PairModelSettings):
+    """GNN k: graph convolutions on the k nearest neighbours."""
+
+    widths: tuple[int, ...]
+    neighbours: int
+
+    def build(self, shapes: dict[str, Any]) -> nn.Module:
+        return KnnGraphNetworkConfig(channels_in=shapes["channels"], **vars(self)).build()
+
+
+@configurable
+@dataclass(frozen=True)
+class PaddedMLP(PairModelSettings):
+    """MLP: the set, padded with zeros to ``max_points``, as one vector."""
+
+    widths: tuple[int, ...]
+    max_points: int
+
+    def build(self, shapes: dict[str, Any]) -> nn.Module:
+        return FlatMLPConfig(channels_in=shapes["channels"], **vars(self)).build()
+
+
+_SETTINGS: dict[type, type[ModelConfig]] = {
+    SetToGraphConfig: DeepSetPairs,
+    SiameseConfig: SiamesePairs,
+    SiameseTripletConfig: SiameseTriplets,
+    KnnGraphNetworkConfig: NearestNeighbourGNN,
+    FlatMLPConfig: PaddedMLP,
+}
+
+
+def as_settings(row: PairModelConfig) -> ModelConfig:
+    """A baseline row as the configuration of a run: plain values, and channels that follow from the data.
+
+    >>> as_settings(KnnGraphNetworkConfig(channels_in=2, widths=(8, 4), neighbours=5))
+    NearestNeighbourGNN(widths=(8, 4), neighbours=5)
+    """
+    plain = {name: value.name.lower() if isinstance(value, Enum) else value for name, value in vars(row).items()}
+    del plain["channels_in"]
+    return _SETTINGS[type(row)](**plain)
+
+
+def narrowed(model: ModelConfig, share: float) -> ModelConfig:
+    """A baseline with every layer a share as wide.
+
+    >>> narrowed(NearestNeighbourGNN(widths=(1000, 1500), neighbours=5), 0.25).widths
+    (250, 375)
+    """
+    lists = {name: value for name, value in vars(model).items() if name in ("widths", "head")}
+    return replace(model, **{name: tuple(max(1, round(w * share)) for w in value) for name, value in lists.items()})

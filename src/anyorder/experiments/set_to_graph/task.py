@@ -1,0 +1,216 @@
+"""Set to graph: from the points of a set to its edges, or to a partition of it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.utils.data import Dataset, Subset
+
+from anyorder.experiments.set_to_graph.baselines.siamese import SiameseTriplet
+from anyorder.experiments.set_to_graph.edge_metrics import edge_loss, edge_scores, partition_loss, predicted_edges, soft_f1
+from anyorder.experiments.set_to_graph.files import LabelKind, read_sets
+from anyorder.experiments.set_to_graph.models import PairModelSettings
+from anyorder.experiments.set_to_graph.partitions import Labels, connected_components_ragged, partition_scores
+from anyorder.experiments.set_to_graph.sets import SetBatch, SetSample, collate_sets
+from anyorder.experiments.set_to_graph.writers import write_predictions
+from anyorder.extras import require
+from anyorder.training.config import configurable
+from anyorder.training.run import ModelConfig, PredictRequest, Selection, Splits, Task
+
+SoftF1 = Literal["sum", "mean"]
+
+
+@dataclass(frozen=True)
+class PairTask(Task):
+    """Data aside, everything about predicting edges or a partition from logits over ordered pairs."""
+
+    @property
+    @abstractmethod
+    def answers(self) -> LabelKind:
+        """What is predicted."""
+
+    @property
+    def soft_f1(self) -> SoftF1:
+        """How the soft F1 of the partition loss goes over the sets of a batch."""
+        return "sum"
+
+    def collate(self, model: ModelConfig) -> Callable[[Sequence[Any]], Any]:
+        if not isinstance(model, PairModelSettings):
+            raise TypeError(f"a set-to-graph task needs a model of pairs, got {type(model).__name__}")
+        return model.collate()
+
+    def loss(self, model: nn.Module, batch: Any) -> Tensor:
+        if isinstance(model, SiameseTriplet):
+            return model.triplet_loss(batch)
+        logits = model(batch)
+        if self.answers is LabelKind.EDGES:
+            return edge_loss(logits, batch)
+        return summed_partition_loss(logits, batch) if self.soft_f1 == "sum" else partition_loss(logits, batch, False)
+
+    def evaluate(self, model: nn.Module, batch: Any) -> dict[str, Tensor]:
+        logits = model(batch)
+        if self.answers is LabelKind.EDGES:
+            edges = edge_scores(logits, batch)
+            return {"Acc": edges.accuracy, "Prec": edges.precision, "Rec": edges.recall, "F1": edges.f1}
+        bounds = _bounds(batch)
+        truth = connected_components_ragged(batch.targets - 0.5, bounds)  # cliques: their components are the clusters
+        scores = partition_scores(truth, connected_components_ragged(logits, bounds), bounds)
+        found = {"F1": scores.f1, "RI": scores.rand_index, "ARI": scores.adjusted_rand_index}
+        labels = {} if batch.labels is None else {"label": batch.labels}
+        return {**{name: torch.from_numpy(values) for name, values in found.items()}, **labels}
+
+    def metrics(self, collected: dict[str, Tensor]) -> dict[str, float]:
+        """The mean over sets, and over the sets of each label."""
+        label = collected.get("label")
+        scores = {name: values for name, values in collected.items() if name != "label"}
+        means = {name: float(values.mean()) for name, values in scores.items()}
+        for number, part in self.parts.items() if label is not None else ():
+            own = torch.as_tensor(label == number)
+            if bool(own.any()):
+                means |= {f"{part}/{name}": float(values[own].mean()) for name, values in scores.items()}
+        return means
+
+    @property
+    def parts(self) -> dict[int, str]:
+        """The names of the labels of sets."""
+        return {}
+
+    def num_items(self, batch: Any) -> int:
+        return int(batch.num_sets)
+
+    def read_input(self, path: Path, shapes: dict[str, Any]) -> Sequence[SetSample | None]:
+        """The sets of a user's file, as the model wants them; None is a set without points."""
+        sets = read_sets(path)
+        if sets.channels != shapes["channels"]:
+            expected = shapes["channels"]
+            raise ValueError(f"{path}: the model was trained on points of {expected} features, got {sets.channels}")
+        known = StandardisedSets(sets, shapes)
+        return [known[number] for number in range(len(known))]
+
+    def predict(self, model: nn.Module, shapes: dict[str, Any], request: PredictRequest) -> str:
+        """Write the edges or partitions of the sets of a file, in their order."""
+        if request.input is None:
+            raise ValueError("name the sets with --input: a .parquet or .npz file with a set per row")
+        output = request.output or request.input.with_name(f"{request.input.stem}.predicted.jsonl")
+        sets = self.read_input(request.input, shapes)
+        apply, nothing = (predict_edges, (0, 2)) if self.answers is LabelKind.EDGES else (predict_partitions, (0,))
+        answers = iter(apply(model, [points for points in sets if points is not None]))
+        found = [np.zeros(nothing, dtype=np.int64) if points is None else next(answers) for points in sets]
+        write_predictions(output, found, self.answers)
+        return f"{self.answers.value} of {len(found)} sets in {output}"
+
+
+@configurable
+@dataclass(frozen=True)
+class SetsFromFile(PairTask):
+    """A user's own sets, labelled by edges or by a partition; the epoch with the best validation F1 counts.
+
+    A share of the rows, drawn by the seed, is kept for validation and another for the test; features are standardised by
+    the training part.
+    """
+
+    data: str
+    labels: Literal["edges", "partition"]
+    valid: float = 0.1
+    test: float = 0.1
+    f1_over_sets: SoftF1 = "mean"
+
+    def __post_init__(self) -> None:
+        if not (0 < self.valid < 1 and 0 < self.test < 1 and self.valid + self.test < 1):
+            raise ValueError(f"the shares for validation and test must leave some: got {self.valid} and {self.test}")
+
+    @property
+    def answers(self) -> LabelKind:
+        return LabelKind(self.labels)
+
+    @property
+    def soft_f1(self) -> SoftF1:
+        return self.f1_over_sets
+
+    @property
+    def selection(self) -> Selection:
+        return Selection("F1", "max")
+
+    def load(self, *, seed: int, data_dir: Path | None) -> Splits:
+        sets = read_sets(self.data)
+        if sets.kind is not self.answers:
+            raise ValueError(f"{self.data}: expected sets labelled by {self.labels}, got {sets.kind.value}")
+        valid, test = (max(1, round(share * len(sets))) for share in (self.valid, self.test))
+        if valid + test >= len(sets):
+            raise ValueError(f"{self.data}: {len(sets)} sets are too few to train, validate and test: expected at least 3")
+        order = np.random.default_rng(seed).permutation(len(sets)).tolist()
+        parts = [order[valid + test :], order[:valid], order[valid : valid + test]]
+        constants = standardise(sets[number] for number in parts[0])
+        largest = max(len(sample.points) for sample in sets.sets)
+        shapes: dict[str, Any] = {"channels": sets.channels, "max_points": largest, **constants}
+        train, held, tested = (Subset(StandardisedSets(sets, shapes), part) for part in parts)
+        return Splits(train, held, tested, shapes)
+
+
+def summed_partition_loss(logits: Tensor, batch: SetBatch) -> Tensor:
+    """Cross-entropy minus the sum of soft F1 over the sets of a batch, those of other processes included."""
+    world = torch.distributed.get_world_size() if torch.distributed.is_initialized() else 1
+    loss = partition_loss(logits, batch, sum_f1=True)
+    # gradients are averaged over processes: to sum over all of their sets, each counts its own so many times
+    return loss if world == 1 else loss - (world - 1) * soft_f1(logits, batch).sum()
+
+
+def standardise(samples: Iterable[SetSample]) -> dict[str, list[float]]:
+    """Mean and deviation of each feature over all points; a constant feature gets deviation 1."""
+    points = np.concatenate([sample.points for sample in samples]).astype(np.float64)
+    deviation = points.std(axis=0)
+    return {"mean": points.mean(axis=0).tolist(), "deviation": np.where(deviation > 0, deviation, 1.0).tolist()}
+
+
+class StandardisedSets(Dataset[SetSample]):
+    """Sets with (x - mean) / deviation for points, if ``shapes`` have these constants."""
+
+    def __init__(self, sets: Any, shapes: dict[str, Any]) -> None:
+        self.sets = sets
+        self.constants = [np.asarray(shapes[name], dtype=np.float32) for name in ("mean", "deviation") if name in shapes]
+
+    def __len__(self) -> int:
+        return len(self.sets)
+
+    def __getitem__(self, number: int) -> SetSample:
+        sample: SetSample = self.sets[number]
+        if not self.constants:
+            return sample
+        mean, deviation = self.constants
+        return replace(sample, points=(sample.points - mean) / deviation)
+
+
+def predict_edges(model: nn.Module, sets: Sequence[SetSample]) -> list[NDArray[np.int64]]:
+    """The edges i < j (m, 2) of each set."""
+    return [edges for batch, logits in _logits(model, sets) for edges in predicted_edges(logits, batch)]
+
+
+def predict_partitions(model: nn.Module, sets: Sequence[SetSample]) -> list[Labels]:
+    """A cluster number per point of each set."""
+    found = []
+    for batch, logits in _logits(model, sets):
+        bounds = _bounds(batch)
+        found += np.split(connected_components_ragged(logits, bounds), bounds[1:-1])
+    return found
+
+
+def _logits(model: nn.Module, sets: Sequence[SetSample], batch_size: int = 64) -> Any:
+    progress = require("rich.progress", "train")
+    starts = range(0, len(sets), batch_size)
+    with torch.inference_mode():
+        for start in progress.track(starts, description="predicting", transient=True, disable=len(starts) < 4):
+            batch = collate_sets([SetSample(s.points) for s in sets[start : start + batch_size]])
+            yield batch, model(batch)
+
+
+def _bounds(batch: SetBatch) -> NDArray[np.int64]:
+    """Where each set begins, and where the last one ends."""
+    return np.concatenate([[0], batch.sizes.cumsum(0).cpu().numpy()])

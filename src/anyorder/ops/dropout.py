@@ -1,0 +1,50 @@
+"""Dropout that draws its mask again in the backward pass; on the CPU, several times faster than the one of torch."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from anyorder.ops.gather import is_compiled
+
+FEW = 100_000
+"""Numbers below which the call of our operator takes longer than it saves."""
+
+
+class Dropout(nn.Dropout):
+    """``nn.Dropout``; of many numbers on the CPU, one stays by a hash of its place and of a seed from torch's generator."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        many = torch.compiler.is_compiling() or input.numel() >= FEW  # a compiled graph is for any number
+        if many and self.training and 0 < self.p < 1 and not self.inplace and is_compiled(input):
+            made: Tensor = torch.ops.anyorder.dropout(input, torch.randint(2**62, ()), self.p)
+            return made
+        return super().forward(input)
+
+
+@torch.library.custom_op("anyorder::dropout", mutates_args=())
+def _forward(x: Tensor, seed: Tensor, p: float) -> Tensor:
+    from anyorder.ops import dropout_cpu
+
+    x = x.contiguous()
+    out = torch.empty_like(x)
+    width = x.shape[-1] if x.ndim else 1
+    dropout_cpu.drop(x.detach().view(-1, width).numpy(), out.view(-1, width).numpy(), int(seed), p)
+    return out
+
+
+@_forward.register_fake
+def _(x, seed, p):  # type: ignore[no-untyped-def]
+    return torch.empty_like(x, memory_format=torch.contiguous_format)
+
+
+def _setup(ctx, inputs, output):  # type: ignore[no-untyped-def]
+    _, seed, ctx.p = inputs
+    ctx.save_for_backward(seed)
+
+
+def _gradient(ctx, grad):  # type: ignore[no-untyped-def]
+    return torch.ops.anyorder.dropout(grad, ctx.saved_tensors[0], ctx.p), None, None
+
+
+_forward.register_autograd(_gradient, setup_context=_setup)

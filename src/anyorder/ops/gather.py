@@ -1,0 +1,199 @@
+"""Rows of tables added to rows of an output, or put side by side, in one pass over memory instead of two for each table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from anyorder.layouts import Spread
+from anyorder.ops.segment import INSTALLED, backend_of
+
+
+def add_spread(total: Tensor | None, parts: Sequence[tuple[Tensor, Spread]]) -> Tensor | None:
+    """``total`` and what each spread reads of its values (row, channel); None if there is nothing.
+
+    The sum may be written over ``total``, which must be the caller's own.
+
+    >>> spread = Spread.build(torch.tensor([1, 0, -1]), 2)
+    >>> add_spread(torch.ones(3, 1), [(torch.tensor([[10.0], [20.0]]), spread)]).flatten().tolist()
+    [21.0, 11.0, 1.0]
+    """
+    read = []
+    for values, spread in parts:
+        if spread.rows is None:
+            total = values if total is None else total + values
+        elif len(values):
+            read.append((values, spread))
+        elif total is None:
+            total = spread(values)
+    if not read:
+        return total
+    if is_compiled(read[0][0]):
+        tables = [values.contiguous() for values, _ in read]
+        rows = [_rows(spread.signed, len(values)) for values, spread in read]
+        if total is not None and not torch.is_grad_enabled() and not torch.compiler.is_compiling():
+            total = total.contiguous()
+            _add(total, tables, rows, total)
+            return total
+        return torch.ops.anyorder.gather_add(total, tables, rows)
+    for values, spread in read:
+        part = spread(values)
+        total = part if total is None else total + part
+    return total
+
+
+def beside(parts: Sequence[tuple[Tensor, Spread]]) -> Tensor:
+    """What spreads that read no row twice read of their values (row, channel), side by side.
+
+    >>> swap = Spread.build(torch.tensor([1, 0]), 2, one_to_one=True)
+    >>> beside([(torch.tensor([[1.0], [2.0]]), swap), (torch.tensor([[3.0], [4.0]]), Spread(None, None))]).tolist()
+    [[2.0, 3.0], [1.0, 4.0]]
+    """
+    if len(parts) == 1 or not is_compiled(parts[0][0]):
+        return parts[0][1](parts[0][0]) if len(parts) == 1 else torch.cat([spread(values) for values, spread in parts], 1)
+    tables = [values.contiguous() for values, _ in parts]
+    rows = [_rows(spread.signed, len(values)) for values, spread in parts]
+    inverses = [_rows(spread.inverse, len(values)) for values, spread in parts]
+    return torch.ops.anyorder.gather_beside(tables, rows, inverses)
+
+
+def is_compiled(values: Tensor) -> bool:
+    """Whether a tensor gets the operators that Numba compiles."""
+    chosen = backend_of(values) in ("numba", "products") and INSTALLED["numba"]
+    return chosen and values.dtype in (torch.float32, torch.float64)
+
+
+def _rows(rows: Tensor | None, count: int) -> Tensor:
+    return torch.arange(count) if rows is None else rows
+
+
+@torch.library.custom_op("anyorder::gather_add", mutates_args=())
+def _forward(base: Tensor | None, tables: Sequence[Tensor], rows: Sequence[Tensor]) -> Tensor:
+    """base[n] + sum over t of tables[t][rows[t][n]], nothing for a row of -1."""
+    out = tables[0].new_empty(len(rows[0]), tables[0].shape[1])
+    _add(base, tables, rows, out)
+    return out
+
+
+def _add(base: Tensor | None, tables: Sequence[Tensor], rows: Sequence[Tensor], out: Tensor) -> None:
+    """Fill ``out``, which may be ``base``."""
+    from anyorder.ops import gather_cpu
+
+    room = out.detach().numpy()
+    known = room if base is out else None if base is None else base.contiguous().detach().numpy()
+    reads = [(table.detach().numpy(), read.numpy()) for table, read in zip(tables, rows, strict=True)]
+    gather_cpu.gather(known, reads, room)
+
+
+@_forward.register_fake
+def _(base, tables, rows):  # type: ignore[no-untyped-def]
+    return tables[0].new_empty(rows[0].shape[0], tables[0].shape[1])
+
+
+@torch.library.custom_op("anyorder::scatter_sums", mutates_args=())
+def _scatter(grad: Tensor, rows: Sequence[Tensor], counts: Sequence[int]) -> list[Tensor]:
+    """For each table of so many rows, the sums of the rows of ``grad`` that name the same row of it."""
+    from anyorder.ops import gather_cpu
+
+    out = [grad.new_zeros(count, grad.shape[1]) for count in counts]
+    sums = [(read.numpy(), table.numpy()) for read, table in zip(rows, out, strict=True)]
+    gather_cpu.scatter(grad.contiguous().detach().numpy(), sums)
+    return out
+
+
+@_scatter.register_fake
+def _(grad, rows, counts):  # type: ignore[no-untyped-def]
+    return [grad.new_empty(count, grad.shape[1]) for count in counts]
+
+
+def _setup_scatter(ctx, inputs, output):  # type: ignore[no-untyped-def]
+    ctx.save_for_backward(*inputs[1])
+
+
+def _gradient_scatter(ctx, grads):  # type: ignore[no-untyped-def]
+    rows = list(ctx.saved_tensors)
+    return torch.ops.anyorder.gather_add(None, list(grads), rows), [None] * len(rows), None
+
+
+_scatter.register_autograd(_gradient_scatter, setup_context=_setup_scatter)
+
+
+def _setup(ctx, inputs, output):  # type: ignore[no-untyped-def]
+    base, tables, rows = inputs
+    ctx.has_base, ctx.counts = base is not None, [table.shape[0] for table in tables]
+    ctx.save_for_backward(*rows)
+
+
+def _gradient(ctx, grad):  # type: ignore[no-untyped-def]
+    rows = ctx.saved_tensors
+    tables = torch.ops.anyorder.scatter_sums(grad, list(rows), ctx.counts)
+    return grad if ctx.has_base else None, tables, [None] * len(rows)
+
+
+_forward.register_autograd(_gradient, setup_context=_setup)
+
+
+@torch.library.custom_op("anyorder::gather_beside", mutates_args=())
+def _beside(tables: Sequence[Tensor], rows: Sequence[Tensor], inverses: Sequence[Tensor]) -> Tensor:
+    """tables[t][rows[t][n]] side by side, zero for a row of -1; ``inverses`` are for the gradient."""
+    from anyorder.ops import gather_cpu
+
+    width = tables[0].shape[1]
+    out = tables[0].new_empty(len(rows[0]), width * len(tables))
+    for n, (table, read) in enumerate(zip(tables, rows, strict=True)):
+        gather_cpu.gather_part(table.detach().numpy(), read.numpy(), out.numpy(), 0, n * width, width)
+    return out
+
+
+@_beside.register_fake
+def _(tables, rows, inverses):  # type: ignore[no-untyped-def]
+    return tables[0].new_empty(rows[0].shape[0], tables[0].shape[1] * len(tables))
+
+
+@torch.library.custom_op("anyorder::gather_part", mutates_args=())
+def _part(grad: Tensor, rows: Tensor, first: int, width: int) -> Tensor:
+    """Some columns of ``grad[rows]``, zero for a row of -1."""
+    from anyorder.ops import gather_cpu
+
+    out = grad.new_empty(len(rows), width)
+    gather_cpu.gather_part(grad.contiguous().detach().numpy(), rows.numpy(), out.numpy(), first, 0, width)
+    return out
+
+
+@_part.register_fake
+def _(grad, rows, first, width):  # type: ignore[no-untyped-def]
+    return grad.new_empty(rows.shape[0], width)
+
+
+def _setup_part(ctx, inputs, output):  # type: ignore[no-untyped-def]
+    grad, rows, ctx.first, ctx.width = inputs
+    ctx.shape = grad.shape
+    ctx.save_for_backward(rows)
+
+
+def _gradient_part(ctx, grad):  # type: ignore[no-untyped-def]
+    [rows] = ctx.saved_tensors
+    there = (rows >= 0).nonzero().flatten()
+    sums = grad.new_zeros(ctx.shape[0], ctx.width).index_add(0, rows[there], grad[there])
+    return functional.pad(sums, (ctx.first, ctx.shape[1] - ctx.first - ctx.width)), None, None, None
+
+
+_part.register_autograd(_gradient_part, setup_context=_setup_part)
+
+
+def _setup_beside(ctx, inputs, output):  # type: ignore[no-untyped-def]
+    tables, _, inverses = inputs
+    ctx.width = tables[0].shape[1]
+    ctx.save_for_backward(*inverses)
+
+
+def _gradient_beside(ctx, grad):  # type: ignore[no-untyped-def]
+    inverses, width = ctx.saved_tensors, ctx.width
+    tables = [torch.ops.anyorder.gather_part(grad, rows, n * width, width) for n, rows in enumerate(inverses)]
+    return tables, [None] * len(inverses), [None] * len(inverses)
+
+
+_beside.register_autograd(_gradient_beside, setup_context=_setup_beside)

@@ -1,0 +1,193 @@
+"""Segment linear attention on the CPU: one fused pass over each group, compiled by Numba for its widths.
+
+The state of a group (features x channels) stays in cache; phi(K) and the products phi(K) V^T are never stored. Long groups
+are cut into pieces of fixed length whose states are added up, so that a hub or a whole graph is shared among threads and
+the result does not depend on their number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from anyorder.ops.segment_loops import Loops, loops
+from anyorder.ops.threads import each
+
+PIECE = 4096  # keys or queries of a piece; groups with more than this are cut
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The arrays of one call, flat, with the strides of their rows."""
+
+    query: Array
+    key: Array
+    value: Array
+    query_stride: int
+    key_stride: int
+    value_stride: int
+    turned: Array
+    """(channel, feature)"""
+    directions: Array
+    """(feature, channel)"""
+    eps: float
+    key_order: Array
+    key_pointer: Array
+    query_order: Array
+    query_pointer: Array
+    heads: int
+    loops: Loops
+
+    @property
+    def state_size(self) -> int:
+        """Numbers in the states of all classes and heads of a group."""
+        return len(self.query_pointer) * self.heads * self.loops.state_size
+
+    @property
+    def shared(self) -> tuple[Any, ...]:
+        return (
+            self.query,
+            self.key,
+            self.value,
+            self.query_stride,
+            self.key_stride,
+            self.value_stride,
+            self.turned,
+            self.directions,
+            self.directions.dtype.type(self.eps),
+            self.directions.dtype.type(np.finfo(self.directions.dtype).tiny),
+            self.key_order,
+            self.key_pointer,
+            self.query_order,
+            self.query_pointer,
+            self.heads,
+        )
+
+
+def flat(tensor: Tensor) -> tuple[Array, int, Tensor]:
+    """A (row, class, head, channel) tensor as one flat array and its row stride, copied only if its rows are not whole."""
+    _, _, heads, width = tensor.shape
+    if len(tensor) == 0 or tensor.stride()[1:] != (heads * width, width, 1):
+        tensor = tensor.contiguous()
+    row = int(np.prod(tensor.shape[1:]))
+    stride = tensor.stride(0) if len(tensor) > 1 else row
+    length = (len(tensor) - 1) * stride + row if len(tensor) else 0
+    return tensor.detach().as_strided((length,), (1,), tensor.storage_offset()).numpy(), stride, tensor
+
+
+def pose(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    directions: Tensor | None,
+    key_order: Tensor,
+    key_pointer: Tensor,
+    query_order: Tensor,
+    query_pointer: Tensor,
+    kind: str,
+    eps: float,
+) -> Problem:
+    heads, width = query.shape[2:]
+    features = width if directions is None else directions.shape[0]
+    q, k, v = flat(query), flat(key), flat(value)
+    given = key.new_zeros(0, 0) if directions is None else directions.detach().to(key.dtype)
+    return Problem(
+        q[0],
+        k[0],
+        v[0],
+        q[1],
+        k[1],
+        v[1],
+        given.T.flatten().numpy(),
+        given.flatten().numpy(),
+        eps,
+        key_order.numpy(),
+        key_pointer.numpy(),
+        query_order.numpy(),
+        query_pointer.numpy(),
+        heads,
+        loops(width, value.shape[3], features, kind),
+    )
+
+
+def forward(problem: Problem, sums: Array, norms: Array, normalize: bool) -> None:
+    """Fill ``sums`` (query, class, head, channel) and ``norms`` (query, class, head) of all queries that are in groups."""
+    run = problem.loops
+    limits = (problem.key_pointer, problem.query_pointer)
+    each(
+        _balanced(problem),
+        lambda a, b: run.forward(*problem.shared, sums, norms, normalize, PIECE, a, b),
+    )
+    long = run.long_groups(*limits, PIECE)
+    if len(long) == 0:
+        return
+    states = _long_states(problem, long)
+    pieces = run.pieces(long, problem.query_pointer.reshape(-1), len(problem.key_pointer), PIECE)
+    each(
+        [(n, n + 1) for n in range(len(pieces))],
+        lambda a, b: run.apply(*problem.shared, states, sums, norms, normalize, pieces, a, b),
+    )
+
+
+def backward(
+    problem: Problem,
+    sums: Array,
+    norms: Array,
+    normalize: bool,
+    grad_sums: Array,
+    grad_norms: Array,
+    grads: tuple[Array, Array, Array],
+) -> None:
+    """Fill the gradients of query, key and value, which are zero before."""
+    run = problem.loops
+    given = (sums, norms, normalize, grad_sums, grad_norms, *grads)
+    each(_balanced(problem), lambda a, b: run.backward(*problem.shared, *given, PIECE, a, b))
+    long = run.long_groups(problem.key_pointer, problem.query_pointer, PIECE)
+    if len(long) == 0:
+        return
+    states = _long_states(problem, long)
+    pieces = run.pieces(long, problem.query_pointer.reshape(-1), len(problem.key_pointer), PIECE)
+    partial = np.zeros((len(pieces), *states.shape[1:]), states.dtype)
+    each(
+        [(n, n + 1) for n in range(len(pieces))],
+        lambda a, b: run.query_backward(*problem.shared, states, *given, pieces, partial, a, b),
+    )
+    grad_states = np.zeros_like(states)
+    for n, piece in enumerate(pieces):  # in order, so that the sum does not depend on threads
+        grad_states[piece[0]] += partial[n]
+    pieces = run.pieces(long, problem.key_pointer, 0, PIECE)
+    each(
+        [(n, n + 1) for n in range(len(pieces))],
+        lambda a, b: run.key_backward(*problem.shared, grad_states, grads[1], grads[2], pieces, a, b),
+    )
+
+
+def _long_states(problem: Problem, long: Array) -> Array:
+    run = problem.loops
+    pieces = run.pieces(long, problem.key_pointer, 0, PIECE)
+    partial = np.zeros((len(pieces), problem.state_size), problem.key.dtype)
+    each([(n, n + 1) for n in range(len(pieces))], lambda a, b: run.states(*problem.shared, pieces, partial, a, b))
+    states = np.zeros((len(long), problem.state_size), problem.key.dtype)
+    for n, piece in enumerate(pieces):
+        states[piece[0]] += partial[n]
+    return states
+
+
+def _balanced(problem: Problem) -> list[tuple[int, int]]:
+    """Ranges of groups with about the same number of keys and queries."""
+    groups = len(problem.key_pointer) - 1
+    threads = torch.get_num_threads()
+    if threads == 1 or groups < 2:
+        return [(0, groups)]
+    starts = problem.query_pointer[:, :1]
+    work = problem.key_pointer + (problem.query_pointer - starts).sum(0)
+    marks = np.linspace(0, work[-1], 4 * threads + 1)[1:-1]
+    cuts = sorted({0, groups, *np.searchsorted(work, marks).tolist()})
+    return list(pairwise(cuts))

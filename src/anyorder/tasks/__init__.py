@@ -1,1 +1,0 @@
-"""Tasks: data, loss, metrics and head of each experiment."""

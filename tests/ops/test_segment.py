@@ -1,0 +1,118 @@
+"""Every version of segment linear attention against the reference, forward and backward."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from anyorder.layouts import Queries, Segments
+from anyorder.ops.segment import segment_attention, use_backend
+from segments import assert_equals_reference, outputs, problem
+
+BACKENDS = ["numba", "products"]
+
+
+@pytest.fixture
+def nan_for_what_is_not_written():
+    torch.use_deterministic_algorithms(True)  # new memory is filled with NaN then
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("kind", ["none", "relu", "elu"])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-5)])
+@pytest.mark.parametrize("hub", [False, True])
+def test_equals_the_reference(backend, normalize, kind, dtype, tolerance, hub, monkeypatch):
+    if hub and backend == "numba":
+        monkeypatch.setattr("anyorder.ops.segment_cpu.PIECE", 16)  # so that groups are cut
+    assert_equals_reference(backend, normalize, problem(kind, dtype, hub=hub), tolerance)
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("kind", ["none", "relu", "elu"])
+def test_single_queries_go_through_many_keys_in_turns(normalize, kind, nan_for_what_is_not_written):
+    torch.manual_seed(0)
+    group = torch.repeat_interleave(torch.arange(4), torch.tensor([0, 16, 17, 100]))[torch.randperm(133)]
+    keys, queries = Segments.build(group, 4), Queries(torch.arange(4), torch.arange(5)[None])
+    tensors, _, _, features = problem(kind, torch.float64, keys=133, queries=4, groups=4, classes=1, width=8)
+    assert_equals_reference("numba", normalize, (tensors, keys, queries, features), 1e-10)
+
+
+@pytest.mark.parametrize("backend", ["reference", *BACKENDS])
+def test_gradcheck_and_opcheck(backend):
+    tensors, keys, queries, features = problem("relu", torch.float64, keys=12, queries=9, groups=4, heads=2, width=3)
+    leaves = [part.contiguous().requires_grad_() for part in tensors.values()]
+    with use_backend(backend):
+        for normalize in (True, False):
+
+            def call(*parts, normalize=normalize):
+                out = segment_attention(*parts, keys, queries, features, normalize)
+                return out[0] if normalize else out
+
+            assert torch.autograd.gradcheck(call, leaves)
+        indices = (keys.order, keys.pointer, queries.order, queries.pointer)
+        arguments = (*leaves, features.directions, *indices, "relu", 1e-3, True)
+        torch.library.opcheck(torch.ops.anyorder.segment_attention.default, arguments)
+
+
+@pytest.mark.parametrize("backend", ["reference", *BACKENDS])
+@pytest.mark.parametrize("normalize", [True, False])
+def test_opcheck_of_the_gradient(backend, normalize):
+    tensors, keys, queries, features = problem("relu", torch.float64, keys=12, queries=9, groups=4, heads=2, width=3)
+    index = (features.directions, keys.order, keys.pointer, queries.order, queries.pointer, "relu", 1e-3, normalize)
+    with use_backend(backend):
+        made = torch.ops.anyorder.segment_attention(*tensors.values(), *index)
+        grads = [torch.randn_like(part) for part in made]
+        arguments = (*tensors.values(), *index, *made, *grads)
+        torch.library.opcheck(torch.ops.anyorder.segment_attention_backward.default, arguments)
+
+
+@pytest.mark.parametrize("backend", ["reference", *BACKENDS])
+def test_a_query_without_keys_has_no_gradient_however_large_the_loss(backend):
+    tensors, _, _, features = problem("relu", torch.float32, keys=3, queries=2, groups=2, classes=1, heads=1)
+    keys = Segments.build(torch.tensor([0, 0, -1]), 2)
+    asked = Segments.build(torch.tensor([1, 0]), 2)  # the first query reads the empty group
+    leaves = [part.detach().requires_grad_() for part in tensors.values()]
+    with use_backend(backend):
+        sums, _ = segment_attention(*leaves, keys, Queries(asked.order, asked.pointer[None]), features, True)
+        (sums * 1e6).sum().backward()
+    assert sums[0].eq(0).all() and leaves[0].grad[0].eq(0).all()
+    assert all(leaf.grad.isfinite().all() for leaf in leaves)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_threads_do_not_change_a_bit(backend, monkeypatch):
+    monkeypatch.setattr("anyorder.ops.segment_cpu.PIECE", 16)
+    given = problem("relu", torch.float32, hub=True)
+    threads = torch.get_num_threads()
+    results = []
+    try:
+        for number in (1, 2):
+            torch.set_num_threads(number)
+            results.append(outputs(backend, True, *given))
+    finally:
+        torch.set_num_threads(threads)
+    assert all(torch.equal(a, b) for a, b in zip(*results))
+
+
+@pytest.mark.parametrize("backend", ["reference", *BACKENDS])
+@pytest.mark.parametrize(("keys", "queries"), [(0, 5), (5, 0), (0, 0)])
+def test_nothing_in_nothing_out(backend, keys, queries):
+    given = problem("relu", torch.float32, keys=keys, queries=queries)
+    for part in outputs(backend, True, *given):
+        assert part.isfinite().all()
+
+
+def test_half_precision_inputs_keep_their_type():
+    tensors, keys, queries, features = problem("relu", torch.float32)
+    exact = segment_attention(*tensors.values(), keys, queries, features, True)[0]
+    half = segment_attention(*[part.bfloat16() for part in tensors.values()], keys, queries, features, True)[0]
+    assert half.dtype == torch.bfloat16
+    torch.testing.assert_close(half.float(), exact, rtol=0.1, atol=0.1)
+
+
+def test_unknown_backend_is_refused():
+    with pytest.raises(ValueError, match="backend must be one of"), use_backend("cuda"):
+        pass
