@@ -45,7 +45,7 @@ def _add_run(commands: Any) -> argparse.ArgumentParser:
     run.add_argument("--all", action="store_true", help="every recipe below the name")
     _add_scale(run)
     _add_variant(run)
-    run.add_argument("--seeds", type=int, metavar="N", help="run seeds 0 to N-1")
+    run.add_argument("--seeds", type=int, metavar="N", help="run N seeds, from --seed on")
     run.add_argument("--out", type=Path, default=RUNS, metavar="DIR", help=f"where runs go (default: {RUNS}/)")
     run.add_argument("--force", action="store_true", help="run again what is finished")
     return run
@@ -121,9 +121,9 @@ def _run(args: argparse.Namespace) -> int:
     from anyorder.training.session import run_all
 
     recipes = below(args.recipe) if args.all else [find(args.recipe)]
-    if args.seeds is not None and (args.seeds < 1 or args.seed):
-        raise ValueError(f"--seeds N runs the seeds 0 to N-1: expected N of at least 1 without --seed, got {args.seeds}")
-    seeds = [args.seed] if args.seeds is None else range(args.seeds)
+    if args.seeds is not None and args.seeds < 1:
+        raise ValueError(f"--seeds must be at least 1, got {args.seeds}")
+    seeds = range(args.seed, args.seed + (args.seeds or 1))
     settings = tuple(args.set)
     jobs = [Job.of(recipe, scale=args.scale, seed=seed, overrides=settings) for seed in seeds for recipe in recipes]
     run_all(jobs, args.out, machine(args), force=args.force)

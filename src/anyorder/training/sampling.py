@@ -38,16 +38,22 @@ class GlobalBatches(Sampler[list[int]]):
     def __len__(self) -> int:
         return -(-self.num_items // self.batch_size)
 
-    def __iter__(self) -> Iterator[list[int]]:
-        if self.shuffle:
-            generator = torch.Generator().manual_seed((self.seed * 1_000_003 + self.epoch) % 2**63)
-            order = torch.randperm(self.num_items, generator=generator).tolist()
-        else:
-            order = list(range(self.num_items))
-        for begin in range(0, self.num_items, self.batch_size):
-            size = min(self.batch_size, self.num_items - begin)
+    def order(self) -> list[int]:
+        """The items of this epoch as they come."""
+        if not self.shuffle:
+            return list(range(self.num_items))
+        generator = torch.Generator().manual_seed((self.seed * 1_000_003 + self.epoch) % 2**63)
+        return torch.randperm(self.num_items, generator=generator).tolist()
+
+    def cut(self, order: list[int]) -> Iterator[list[int]]:
+        """This process's slice of each global batch of some items."""
+        for begin in range(0, len(order), self.batch_size):
+            size = min(self.batch_size, len(order) - begin)
             low, high = begin + size * self.rank // self.world, begin + size * (self.rank + 1) // self.world
             yield order[low:high]
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return self.cut(self.order())
 
 
 class Shares(Sampler[list[int]]):

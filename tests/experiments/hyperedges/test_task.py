@@ -151,10 +151,28 @@ class TestTask:
         assert len(Known.from_shapes(splits.shapes).train) == 30, "validation tuples do not make features"
         assert len(Given(watch_test=False).load(seed=0, data_dir=None).valid) == 4
 
-    def test_published_trains_on_everything_and_drops_a_partial_test_batch(self):
-        splits = Given(selection_by="published", published_batch=4).load(seed=0, data_dir=None)
-        assert (len(splits.train), len(splits.valid), len(splits.test)) == (40, 8, 10)
-        assert not splits.valid.__getitems__(range(8)).watched.any()
+    def test_published_trains_on_everything_and_scores_whole_batches_of_another_choice_in_each_epoch(self):
+        task = Given(selection_by="published", published_batch=4)
+        splits = task.load(seed=0, data_dir=None)
+        assert (len(splits.train), len(splits.valid), len(splits.test)) == (40, 10, 10)
+        assert not splits.valid.__getitems__(range(10)).watched.any()
+        options = {"batch_size": 5, "seed": 0, "shuffle": False}
+        chosen = []
+        for epoch in range(20):
+            parts = [task.batches(splits.valid, **options, rank=rank, world=2) for rank in range(2)]
+            for part in parts:
+                part.set_epoch(epoch)
+            numbers = [number for part in parts for batch in part for number in batch]
+            assert len(numbers) == len(set(numbers)) == 8 and {number // 10 for number in numbers} == {epoch}
+            assert [len(part) for part in parts] == [2, 2]
+            chosen.append(frozenset(number % 10 for number in numbers))
+        assert len(set(chosen)) > 10 and frozenset.union(*chosen) == frozenset(range(10))
+        whole = task.batches(splits.test, **options, rank=0, world=1)
+        assert [number for batch in whole for number in batch] == list(range(10))
+
+    def test_a_test_set_below_one_batch_is_scored_whole(self):
+        splits = Given(selection_by="published", published_batch=11).load(seed=0, data_dir=None)
+        assert splits.valid.scored is None and len(splits.valid) == 10
 
     def test_history_tells_the_best_test_epoch_and_the_mean_of_the_last(self):
         history = [{"AUC": 0.5 + n, "AUPR": 0.1 * n, "test AUC": abs(n - 3.0), "test AUPR": float(n)} for n in range(30)]
@@ -272,7 +290,19 @@ class TestRecipes:
         datasets = {recipe.dataset for recipe in recipes.RECIPES}
         for dataset, row, metric in recipes.TABLE.paper:
             assert dataset in datasets and row in recipes.TABLE.rows and metric in recipes.METRICS
-        assert len(recipes.TABLE.paper) == 7 * 3 * 2
+        assert len(recipes.TABLE.paper) == (8 * 3 + 2) * 2  # as written on all three, as published on two
+
+    def test_rows_as_published_have_the_papers_training_and_the_depth_behind_its_numbers(self):
+        made = {recipe.name: recipe.make("full") for recipe in recipes.RECIPES}
+        depth = {"gps": (0, 3), "movielens": (2, 1)}
+        for dataset in ("gps", "movielens", "drug"):
+            rows = {"written": (1, 4) if dataset == "gps" else (3, 2)}
+            rows |= {"published": depth[dataset]} if dataset in depth else {}
+            for name, (layers, hidden) in rows.items():
+                run = made[f"hyperedges/{dataset}-published/ours-s-phi-as-{name}"]
+                assert (run.model.layers, run.model.hidden, run.model.dropout) == (layers, hidden, 0.0)
+                assert (run.schedule.decay, run.optimiser.average, run.optimiser.name) == ("none", 0.0, "adam")
+                assert (run.schedule.epochs, run.batch_size, run.optimiser.learning_rate) == (300, 96, 1e-3)
 
 
 @pytest.fixture(scope="module")

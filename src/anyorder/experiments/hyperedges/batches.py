@@ -62,12 +62,6 @@ class Positives:
         tuples = data.validation if part == "validation" else data.test
         return cls(tuples, sampler, stream, np.ones(len(tuples)), data.unseen(part), watched, fresh)
 
-    def first(self, count: int) -> Positives:
-        """The first ``count`` of them."""
-        rows = slice(count)
-        parts = (self.tuples[rows], self.sampler, self.stream, self.weights[rows], self.unseen[rows])
-        return Positives(*parts, self.watched, self.fresh)
-
     def draw(self, seed: int, epoch: int) -> Ints:
         """(positive, 1 + negatives, k): every positive, then its negatives of an epoch."""
         generator = np.random.default_rng([seed, self.stream, epoch if self.fresh else 0])
@@ -79,11 +73,11 @@ class TupleSet(Dataset[TupleBatch]):
     """Positives with negatives that are drawn for a whole epoch at once.
 
     Items are numbered through all epochs: number e * len + i is positive i with its negatives of epoch e, which follow from
-    (seed, e) alone.
+    (seed, e) alone. With ``scored``, an evaluation sees that many of them, others in every epoch.
     """
 
-    def __init__(self, parts: Sequence[Positives], *, seed: int) -> None:
-        self.parts, self.seed = tuple(parts), seed
+    def __init__(self, parts: Sequence[Positives], *, seed: int, scored: int | None = None) -> None:
+        self.parts, self.seed, self.scored = tuple(parts), seed, scored
         self.sizes = self.parts[0].sampler.known.sizes
         self.weights = torch.from_numpy(np.concatenate([part.weights for part in parts])).float()
         self.unseen = torch.from_numpy(np.concatenate([part.unseen for part in parts]))
@@ -130,20 +124,33 @@ def distinct_tuples(tuples: Ints, sizes: Sequence[int]) -> tuple[Ints, Ints]:
 class NumberedBatches(GlobalBatches):
     """Batches of items that are numbered through all epochs, see ``TupleSet``; also for evaluations.
 
+    With ``drawn``, an epoch has that many of the items, a random choice of its own.
+
     >>> batches = NumberedBatches(3, batch_size=2, shuffle=False)
     >>> batches.set_epoch(2)
     >>> list(batches)
     [[6, 7], [8]]
+    >>> [len(batch) for batch in NumberedBatches(9, batch_size=2, drawn=5)]
+    [2, 2, 1]
     """
+
+    def __init__(self, num_items: int, *, drawn: int | None = None, shuffle: bool = True, **options: int) -> None:
+        if drawn is not None and not 0 < drawn <= num_items:
+            raise ValueError(f"drawn must be at least 1 and at most the number of items, {num_items}, got {drawn}")
+        super().__init__(num_items, shuffle=shuffle or drawn is not None, **options)
+        self.drawn = num_items if drawn is None else drawn
 
     @property
     def sampler(self) -> NumberedBatches:
         """Where the trainer looks for ``set_epoch`` before training and evaluation alike."""
         return self
 
+    def __len__(self) -> int:
+        return -(-self.drawn // self.batch_size)
+
     def __iter__(self) -> Iterator[list[int]]:
-        first = self.epoch * self.num_items
-        for batch in super().__iter__():
+        first, order = self.epoch * self.num_items, self.order()[: self.drawn]
+        for batch in self.cut(order):
             yield [first + place for place in batch]
 
 
