@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from anyorder.algebra import KINDS, formula, meaning, select
+from anyorder.algebra.selections import CRITERIA
 
 
 def add_commands(commands: Any) -> None:
@@ -17,8 +18,13 @@ def add_commands(commands: Any) -> None:
     )
     parser.add_argument("order_in", type=int, metavar="K", help="input order: 1 sets, 2 graphs, 3 and up hypergraphs")
     parser.add_argument("order_out", type=int, metavar="L", help="output order; 0 is one vector for the graph")
+    listed = "; ".join(f"{name!r}: {criterion.meaning}" for name, criterion in CRITERIA.items())
     parser.add_argument(
-        "--select", default="all", metavar="NAME", help="all, pointwise (the lightweight layer) or 'without global'"
+        "--selection",
+        "--select",
+        default="all",
+        metavar="NAMES",
+        help=f"which classes; names with commas between must all hold: {listed} (default: all)",
     )
     parser.add_argument("--draw", type=Path, metavar="FILE", help="draw each class into a PNG, SVG or PDF file")
     parser.set_defaults(run=show_classes)
@@ -27,7 +33,7 @@ def add_commands(commands: Any) -> None:
 def show_classes(args: argparse.Namespace) -> int:
     if args.order_in < 0 or args.order_out < 0:
         raise ValueError(f"orders must be at least 0, got {args.order_in} and {args.order_out}")
-    chosen = sorted(select(args.order_in, args.order_out, args.select), key=lambda cls: KINDS.index(cls.kind))
+    chosen = sorted(select(args.order_in, args.order_out, args.selection), key=lambda cls: KINDS.index(cls.kind))
     rows = [(cls.kind, cls.name, str(cls), formula(cls), meaning(cls)) for cls in chosen]
     lines = [("kind", "name", "class", "formula", "meaning"), *rows]
     widths = [max(len(line[n]) for line in lines) for n in range(5)]
