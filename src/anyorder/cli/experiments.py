@@ -27,8 +27,7 @@ def add_commands(commands: Any) -> None:
     table.add_argument("name")
     table.add_argument("--records", type=Path, default=RESULTS, metavar="DIR", help=f"default: {RESULTS}/")
     table.add_argument("--format", choices=("text", "markdown", "csv"), default="text")
-    table.add_argument("--scale", choices=("quick", "full"), help="only runs of this scale")
-    table.add_argument("--times", action="store_true", help="say how long the runs of a row took on average")
+    table.add_argument("--scale", choices=("quick", "medium", "full"), help="only runs of this scale")
     plot = _add(commands, "plot", _plot, "draw learning curves from records")
     plot.add_argument("name", help="a table")
     plot.add_argument("--metric", default="loss", help="loss, or a metric of the evaluations (default: loss)")
@@ -58,9 +57,10 @@ def _add(commands: Any, name: str, run: Callable[[argparse.Namespace], int], tex
 
 
 def _add_scale(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--scale", choices=("quick", "full"), default="quick", help="quick fits two CPU cores; full is the paper's protocol"
+    text = (
+        "quick fits two CPU cores; medium (Delaunay) takes half a day of one; full is the paper's protocol (default: quick)"
     )
+    parser.add_argument("--scale", choices=("quick", "medium", "full"), default="quick", help=text)
 
 
 def _add_variant(parser: argparse.ArgumentParser) -> None:
@@ -151,7 +151,7 @@ def _table(args: argparse.Namespace) -> int:
 
     table = find_table(args.name)
     records = read_records(args.records, table=table.name)
-    print(render(table, records, form=args.format, scale=args.scale, times=args.times))
+    print(render(table, records, form=args.format, scale=args.scale))
     return 0
 
 

@@ -28,6 +28,8 @@ class Job:
 
     @classmethod
     def of(cls, recipe: Recipe, *, scale: Scale, seed: int, overrides: tuple[str, ...] = ()) -> Job:
+        if scale not in recipe.scales:
+            raise ValueError(f"{recipe.name} has the scales {', '.join(recipe.scales)}, got {scale!r}")
         run = replace(recipe.make(scale), scale=scale, seed=seed)
         for setting in overrides:
             run = override(run, setting)

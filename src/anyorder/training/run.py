@@ -19,8 +19,8 @@ from anyorder.training.config import configurable
 for _kernel in (Softmax, RandomFeatures, Elu):
     configurable(_kernel)
 
-Scale = Literal["quick", "full"]
-SCALES: tuple[Scale, ...] = ("quick", "full")
+Scale = Literal["quick", "medium", "full"]
+SCALES: tuple[Scale, ...] = ("quick", "medium", "full")
 
 
 def check_least(value: Any, least: dict[str, int]) -> None:
@@ -213,6 +213,7 @@ class Recipe:
     dataset: str
     row: str
     make: Callable[[Scale], Run]
+    scales: tuple[Scale, ...] = ("quick", "full")
 
     @property
     def name(self) -> str:

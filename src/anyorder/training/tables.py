@@ -10,9 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from anyorder.training.curves import is_rising
 from anyorder.training.records import Record
 
 Format = Literal["text", "markdown", "csv"]
+NOT_CONVERGED = "not converged"
+SCALES = ("full", "medium", "quick")
 
 
 @dataclass(frozen=True)
@@ -27,44 +30,91 @@ class Table:
     paper: dict[tuple[str, str, str], str] = field(default_factory=dict)
     """(dataset, row, metric) to the paper's value, with its deviation where there is one."""
     digits: int = 3
+    curve: str = ""
+    """The metric whose curve says whether a training has converged; the first one unless named."""
+    lower_is_better: bool = False
+
+    def order(self, dataset: str, scale: str, row: str) -> tuple[object, ...]:
+        """Where a line of the table belongs."""
+        return _place(dataset, self.datasets), _place(scale, SCALES), _place(row, self.rows)
+
+
+def _place(name: str, among: Sequence[str]) -> tuple[int, str]:
+    return (among.index(name), "") if name in among else (len(among), name)
 
 
 @dataclass(frozen=True)
-class Cell:
+class Value:
     """Mean and deviation of a metric over seeds."""
 
-    dataset: str
-    row: str
-    metric: str
-    scale: str
     mean: float
     std: float
     seeds: int
     paper: str
 
+    def text(self, digits: int) -> str:
+        mean = f"{self.mean:.{digits}f}"
+        return mean if self.seeds == 1 else f"{mean} ± {self.std:.{digits}f}"
 
-def cells(table: Table, records: Sequence[Record], *, scale: str | None = None) -> list[Cell]:
-    """The measured cells of a table, in its order; records of changed recipes are left out."""
-    values: dict[tuple[str, str, str, str], list[float]] = {}
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a table: a row of it on a dataset, or on a part of one, at a scale."""
+
+    dataset: str
+    scale: str
+    row: str
+    seeds: int
+    values: dict[str, Value]
+    parameters: int
+    minutes: float
+    """Of a run, on average."""
+    note: str
+
+    @property
+    def size(self) -> list[str]:
+        """Parameters and minutes; a method without training has neither."""
+        return [f"{self.parameters:,}" if self.parameters else "-", f"{self.minutes:.1f}"]
+
+
+def lines(table: Table, records: Sequence[Record], *, scale: str | None = None) -> list[Line]:
+    """The measured lines of a table, in its order; records of changed recipes are left out."""
+    groups: dict[tuple[str, str, str], list[Record]] = {}
     for record in _of(table, records, scale):
-        for part, metrics in record.metrics.items():
-            dataset = f"{record.dataset} ({part})" if part else record.dataset
-            for metric, value in metrics.items():
-                values.setdefault((dataset, record.row, record.scale, metric), []).append(value)
+        groups.setdefault((record.dataset, record.scale, record.row), []).append(record)
     found = [
-        Cell(
-            dataset,
-            row,
-            metric,
-            kind,
-            statistics.fmean(seen),
-            statistics.pstdev(seen) if all(map(math.isfinite, seen)) else math.nan,
-            len(seen),
+        _line(table, f"{dataset} ({part})" if part else dataset, kind, row, part, group)
+        for (dataset, kind, row), group in groups.items()
+        for part in dict.fromkeys(part for record in group for part in record.metrics)
+    ]
+    return sorted(found, key=lambda line: table.order(line.dataset, line.scale, line.row))
+
+
+def _line(table: Table, dataset: str, scale: str, row: str, part: str, group: Sequence[Record]) -> Line:
+    seen: dict[str, list[float]] = {}
+    for record in group:
+        for metric, value in record.metrics.get(part, {}).items():
+            seen.setdefault(metric, []).append(value)
+    values = {
+        metric: Value(
+            statistics.fmean(numbers),
+            statistics.pstdev(numbers) if all(map(math.isfinite, numbers)) else math.nan,
+            len(numbers),
             table.paper.get((dataset, row, metric), ""),
         )
-        for (dataset, row, kind, metric), seen in values.items()
-    ]
-    return sorted(found, key=lambda cell: _order(table, cell))
+        for metric, numbers in seen.items()
+    }
+    rising = is_rising(group, table.curve or table.metrics[0], lower_is_better=table.lower_is_better)
+    return Line(
+        dataset,
+        scale,
+        row,
+        seeds=max(value.seeds for value in values.values()),
+        values=values,
+        parameters=round(statistics.fmean(record.parameters for record in group)),
+        minutes=statistics.fmean(record.wall_seconds for record in group) / 60,
+        note=NOT_CONVERGED if rising else "",
+    )
 
 
 def _of(table: Table, records: Sequence[Record], scale: str | None) -> list[Record]:
@@ -72,70 +122,62 @@ def _of(table: Table, records: Sequence[Record], scale: str | None) -> list[Reco
     return [r for r in records if r.table == table.name and not r.overrides and scale in (None, r.scale)]
 
 
-def _order(table: Table, cell: Cell) -> tuple[object, ...]:
-    def place(name: str, among: tuple[str, ...]) -> tuple[int, str]:
-        return (among.index(name), "") if name in among else (len(among), name)
-
-    return (
-        place(cell.dataset, table.datasets),
-        cell.scale != "full",
-        place(cell.row, table.rows),
-        place(cell.metric, table.metrics),
-    )
-
-
-def render(
-    table: Table, records: Sequence[Record], *, form: Format = "text", scale: str | None = None, times: bool = False
-) -> str:
-    """A table as text, Markdown or CSV; with ``times``, text and Markdown say how long the runs of a row took on average."""
-    found = cells(table, records, scale=scale)
+def render(table: Table, records: Sequence[Record], *, form: Format = "text", scale: str | None = None) -> str:
+    """A table as text, Markdown or CSV, with the parameters of each row and the minutes that a run took on average."""
+    found = lines(table, records, scale=scale)
     if form == "csv":
-        return _csv(found)
+        return _csv(table, found)
     if not found:
         return f"{table.title}\nno records of this table yet: run `anyorder run {table.name} --all`"
-    metrics = [m for m in table.metrics if any(cell.metric == m for cell in found)]
-    metrics += list(dict.fromkeys(cell.metric for cell in found if cell.metric not in metrics))
-    shown = _of(table, records, scale)
-    took: dict[tuple[str, str, str], list[float]] = {}
-    for record in shown:
-        took.setdefault((record.dataset, record.scale, record.row), []).append(record.wall_seconds)
-    lines = [["dataset", "scale", "row", "seeds", *[text for m in metrics for text in (m, "paper")], *["minutes"] * times]]
-    for key in dict.fromkeys((cell.dataset, cell.scale, cell.row) for cell in found):
-        group = {cell.metric: cell for cell in found if (cell.dataset, cell.scale, cell.row) == key}
-        line = [*key, str(max(cell.seeds for cell in group.values()))]
+    metrics = _metrics(table, found)
+    head = ["dataset", "scale", "row", "seeds", *[text for m in metrics for text in (m, "paper")]]
+    cells = [[*head, "parameters", "minutes", "note"]]
+    for line in found:
+        shown = [line.dataset, line.scale, line.row, str(line.seeds)]
         for metric in metrics:
-            line += _text(group.get(metric), table.digits)
-        lines.append([*line, *[f"{statistics.fmean(took[key]) / 60:.1f}" if key in took else ""] * times])
-    notes = [f"{kind}: {text}" for kind, text in sorted({(r.scale, r.reduced) for r in shown if r.reduced})]
-    notes += [f"{r.dataset}, {r.scale}, {r.row}, seed {r.seed}: {r.unfinished} so far" for r in shown if r.unfinished]
-    body = _markdown(lines) if form == "markdown" else _aligned(lines)
+            value = line.values.get(metric)
+            shown += ["-", ""] if value is None else [value.text(table.digits), value.paper or "-"]
+        cells.append([*shown, *line.size, line.note])
+    body = _markdown(cells) if form == "markdown" else _aligned(cells)
     title = f"### {table.title}\n\n" if form == "markdown" else f"{table.title}\n\n"
+    notes = _notes(_of(table, records, scale), any(line.note for line in found))
     return title + body + ("\n\n" + "\n".join(notes) if notes else "")
 
 
-def _text(cell: Cell | None, digits: int) -> list[str]:
-    if cell is None:
-        return ["-", ""]
-    mean = f"{cell.mean:.{digits}f}"
-    return [mean if cell.seeds == 1 else f"{mean} ± {cell.std:.{digits}f}", cell.paper or "-"]
+def _metrics(table: Table, found: Sequence[Line]) -> list[str]:
+    """Those of the table, then the others in the order they come."""
+    seen = dict.fromkeys(metric for line in found for metric in line.values)
+    return [*(m for m in table.metrics if m in seen), *(m for m in seen if m not in table.metrics)]
 
 
-def _aligned(lines: list[list[str]]) -> str:
-    widths = [max(len(line[n]) for line in lines) for n in range(len(lines[0]))]
-    rendered = ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+def _notes(records: Sequence[Record], rising: bool) -> list[str]:
+    notes = [f"{kind}: {text}" for kind, text in sorted({(r.scale, r.reduced) for r in records if r.reduced})]
+    notes += [f"{r.dataset}, {r.scale}, {r.row}, seed {r.seed}: {r.unfinished} so far" for r in records if r.unfinished]
+    if rising:
+        notes.append(f"{NOT_CONVERGED}: over the last tenth of its evaluations the row got better by more than 0.2 %")
+    return notes
+
+
+def _aligned(cells: list[list[str]]) -> str:
+    widths = [max(len(line[n]) for line in cells) for n in range(len(cells[0]))]
+    rendered = ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in cells]
     return "\n".join([rendered[0], "-" * max(map(len, rendered)), *rendered[1:]])
 
 
-def _markdown(lines: list[list[str]]) -> str:
-    head, *rest = ["| " + " | ".join(line) + " |" for line in lines]
-    return "\n".join([head, "|" + "---|" * len(lines[0]), *rest])
+def _markdown(cells: list[list[str]]) -> str:
+    head, *rest = ["| " + " | ".join(line) + " |" for line in cells]
+    return "\n".join([head, "|" + "---|" * len(cells[0]), *rest])
 
 
-def _csv(found: list[Cell]) -> str:
+def _csv(table: Table, found: list[Line]) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["dataset", "row", "metric", "mean", "std", "seeds", "scale", "paper"])
-    for cell in found:
-        numbers = [f"{cell.mean:.6g}", f"{cell.std:.6g}", cell.seeds]
-        writer.writerow([cell.dataset, cell.row, cell.metric, *numbers, cell.scale, cell.paper])
+    head = ["dataset", "row", "metric", "mean", "std", "seeds", "scale", "paper", "parameters", "minutes", "note"]
+    writer.writerow(head)
+    for line in found:
+        for metric in _metrics(table, [line]):
+            value = line.values[metric]
+            numbers = [f"{value.mean:.6g}", f"{value.std:.6g}", value.seeds]
+            rest = [line.scale, value.paper, line.parameters, f"{line.minutes:.1f}", line.note]
+            writer.writerow([line.dataset, line.row, metric, *numbers, *rest])
     return buffer.getvalue().rstrip("\n")

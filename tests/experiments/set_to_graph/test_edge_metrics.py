@@ -103,6 +103,15 @@ class TestEdgeLoss:
         ]
         torch.testing.assert_close(edge_loss(logits, batch), torch.stack(each).mean())
 
+    def test_with_f1_takes_off_the_mean_soft_f1_of_the_same_logits(self) -> None:
+        logits, batch = make_batch()
+        overlap = []
+        for logit, target in each_set(logits, batch):
+            chance = ((logit + logit.T) / 2).sigmoid()
+            overlap.append(2 * (chance * target).sum() / (chance.sum() + target.sum()))
+        expected = edge_loss(logits, batch) - torch.stack(overlap).mean()
+        torch.testing.assert_close(edge_loss(logits, batch, with_f1=True), expected)
+
     def test_the_gradient_is_symmetric_and_reaches_the_diagonal(self) -> None:
         logits, batch = make_batch()
         assert batch.targets is not None

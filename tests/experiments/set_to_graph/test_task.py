@@ -94,10 +94,36 @@ class TestRows:
     def test_the_protocol_at_full_scale(self):
         by_name = {recipe.name: recipe.make("full") for recipe in RECIPES}
         ours, baseline = by_name["delaunay/20-80/ours-d"], by_name["delaunay/50/gnn5"]
-        assert ours.model == SetEncoder(5, 256, 4, 64, (256, 256), Softmax(), None, 0.1)
-        assert (ours.batch_size, ours.optimiser.learning_rate, ours.schedule.warmup_epochs) == (16, 2e-4, 10)
-        assert ours.task == Delaunay(20, 80) and ours.task.train_sets == 50_000 and not ours.task.standardise
+        assert ours.model == SetEncoder(5, 256, 4, 64, (256, 256), Softmax(), None, 0.1, own_diagonal=True)
+        assert (ours.batch_size, ours.optimiser.learning_rate, ours.schedule.warmup_epochs) == (16, 1e-4, 0)
+        assert by_name["delaunay/20-80/ours-d-phi"].schedule.warmup_epochs == 1
+        assert ours.task == Delaunay(20, 80, with_f1=True) and ours.task.train_sets == 50_000 and not ours.task.standardise
         assert (baseline.batch_size, baseline.optimiser.learning_rate, baseline.schedule.epochs) == (64, 1e-4, 100)
+
+    def test_the_medium_scale_has_ten_times_the_steps_and_128_channels(self):
+        chosen = [recipe for recipe in RECIPES if "medium" in recipe.scales]
+        assert len(chosen) == 10
+        for recipe in chosen:
+            run, quick = recipe.make("medium"), recipe.make("quick")
+            steps, few = (r.task.train_sets * r.schedule.epochs // r.batch_size for r in (run, quick))
+            assert steps == 10 * few == 30_000 and run.task.with_f1 and "30,000 steps" in run.reduced
+            assert from_data(json.loads(json.dumps(to_data(run)))) == run
+            if recipe.row.startswith("Ours"):
+                assert (run.model.channels, run.model.own_diagonal) == (128, True)
+        with pytest.raises(ValueError, match="delaunay/50/mlp has the scales quick, full, got 'medium'"):
+            Job.of(next(r for r in RECIPES if r.row == "MLP"), scale="medium", seed=0)
+
+    def test_loops_have_a_head_of_their_own(self):
+        torch.manual_seed(0)
+        batch = collate_sets(list(DelaunaySets(num_sets=2, min_points=4, max_points=6, seed=0)))
+        model = replace(SMALL, own_diagonal=True).build({"channels": 2}).eval()
+        with torch.no_grad():
+            before = model(batch)
+            for weight in model.diagonal_head.parameters():
+                weight.zero_()
+            after = model(batch)
+        assert after[batch.is_diagonal].eq(0).all() and not before[batch.is_diagonal].eq(0).any()
+        assert torch.equal(after[~batch.is_diagonal], before[~batch.is_diagonal])
 
     @pytest.mark.parametrize("name", DELAUNAY_ROWS)
     def test_a_row_as_settings_builds_the_same_model(self, name):

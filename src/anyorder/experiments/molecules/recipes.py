@@ -120,4 +120,5 @@ TABLE = Table(
     metrics=("MAE",),
     paper={("PCQM4M-LSC", row, "MAE"): text for row, text in zip(PCQM4M_ROWS, _PAPER, strict=True)},
     digits=4,
+    lower_is_better=True,
 )

@@ -20,7 +20,8 @@ class Delaunay(PairTask):
     """Sets of ``min_points`` to ``max_points`` points; the last epoch counts.
 
     There is a validation set apart from the test set, to look at while training; ``published`` looks at the test set.
-    ``standardise`` moves and scales the unit square so that coordinates have mean 0 and deviation 1.
+    ``standardise`` moves and scales the unit square so that coordinates have mean 0 and deviation 1. ``with_f1`` is the
+    loss that the paper writes, cross-entropy and soft F1; cross-entropy alone is what was released.
     Sets are generated once for a seed and kept in the data folder.
     """
 
@@ -31,10 +32,15 @@ class Delaunay(PairTask):
     test_sets: int = 5_000
     published: bool = False
     standardise: bool = False
+    with_f1: bool = False
 
     @property
     def answers(self) -> LabelKind:
         return LabelKind.EDGES
+
+    @property
+    def edges_with_f1(self) -> bool:
+        return self.with_f1
 
     def sets(self, number: int, *, part: int, seed: int) -> DelaunaySets:
         """The training (part 0), validation (1) or test (2) sets of a seed; no two parts share their random numbers."""

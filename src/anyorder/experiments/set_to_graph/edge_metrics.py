@@ -77,15 +77,17 @@ def predicted_edges(logits: Tensor, batch: SetBatch) -> list[npt.NDArray[np.int6
     return np.split(edges, np.cumsum(counts)[:-1])
 
 
-def edge_loss(logits: Tensor, batch: SetBatch) -> Tensor:
+def edge_loss(logits: Tensor, batch: SetBatch, with_f1: bool = False) -> Tensor:
     r"""Binary cross-entropy of the symmetrised logits, mean over the n * n pairs of each set, then over sets.
 
     .. math:: \frac1B \sum_b \frac1{n_b^2} \sum_{ij} \mathrm{BCE}\left(\tfrac12 (E_{ij} + E_{ji}), A_{ij}\right)
 
-    Every set counts the same whatever its size, as in batches of sets of equal size.
+    Every set counts the same whatever its size, as in batches of sets of equal size. ``with_f1`` takes off the mean over
+    sets of the soft F1 of the same logits.
     """
-    targets = _targets(logits, batch)
-    return _mean_over_sets(F.binary_cross_entropy_with_logits(symmetrise(logits, batch), targets, reduction="none"), batch)
+    targets, both = _targets(logits, batch), symmetrise(logits, batch)
+    entropy = _mean_over_sets(F.binary_cross_entropy_with_logits(both, targets, reduction="none"), batch)
+    return entropy - _overlap(both.sigmoid(), targets, batch).mean() if with_f1 else entropy
 
 
 def partition_loss(logits: Tensor, batch: SetBatch, sum_f1: bool = True) -> Tensor:
@@ -106,6 +108,10 @@ def soft_f1(logits: Tensor, batch: SetBatch) -> Tensor:
     r"""The F1 of each set with probabilities for counts, :math:`2 \sum p a / (\sum p + \sum a)`, (i, i) being known."""
     targets = _targets(logits, batch)
     probability = torch.where(batch.is_diagonal, targets, logits.sigmoid())
+    return _overlap(probability, targets, batch)
+
+
+def _overlap(probability: Tensor, targets: Tensor, batch: SetBatch) -> Tensor:
     return _ratio(2 * batch.pair_sum(probability * targets), batch.pair_sum(probability + targets))
 
 

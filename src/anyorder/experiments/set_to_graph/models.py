@@ -79,18 +79,23 @@ class PairEncoder(PairModel):
     r"""Encoder layers from points to points, one from points to pairs, and an MLP on each pair.
 
     .. math:: E_{ij} = \mathrm{MLP}(\mathrm{Enc}_{1 \to 2} \circ \mathrm{Enc}_{1 \to 1}^{L}(X))_{ij}
+
+    With ``own_diagonal`` a second MLP answers for the pairs (i, i).
     """
 
-    def __init__(self, encoder: Encoder, *, head: Sequence[int]) -> None:
+    def __init__(self, encoder: Encoder, *, head: Sequence[int], own_diagonal: bool = False) -> None:
         super().__init__()
         self.encoder = encoder
         self.head = mlp((encoder.channels_out, *head, 1))
+        self.diagonal_head = mlp((encoder.channels_out, *head, 1)) if own_diagonal else None
 
     def forward(self, batch: SetBatch) -> Tensor:
         """The logits (pairs,)."""
         nodes = self._nodes(batch)
         pairs = self.encoder(Features.of_rows(nodes, batch.points), target=nodes.with_order(2))
         logits: Tensor = self.head(pairs.rows)
+        if self.diagonal_head is not None:
+            logits = logits.index_copy(0, batch.diagonal, self.diagonal_head(pairs.rows[batch.diagonal]))
         return logits.squeeze(1)
 
     @staticmethod
@@ -123,6 +128,7 @@ class SetEncoder(PairModelSettings):
     kernel: Kernel = field(default_factory=Softmax)
     coupling: Literal["relaxed", "exact"] | None = None
     dropout: float = 0.1
+    own_diagonal: bool = False
 
     def build(self, shapes: dict[str, Any]) -> nn.Module:
         encoder = Encoder(
@@ -137,7 +143,7 @@ class SetEncoder(PairModelSettings):
             coupling=self.coupling,
             dropout=self.dropout,
         )
-        return PairEncoder(encoder, head=self.head)
+        return PairEncoder(encoder, head=self.head, own_diagonal=self.own_diagonal)
 
     def collate(self) -> Callable[[Sequence[SetSample]], SetBatch]:
         return CollateIndexed(None if isinstance(self.kernel, Softmax) else self.coupling or "relaxed")

@@ -42,6 +42,11 @@ class PairTask(Task):
         """How the soft F1 of the partition loss goes over the sets of a batch."""
         return "sum"
 
+    @property
+    def edges_with_f1(self) -> bool:
+        """Whether the loss of edges has a soft F1 beside the cross-entropy."""
+        return False
+
     def collate(self, model: ModelConfig) -> Callable[[Sequence[Any]], Any]:
         if not isinstance(model, PairModelSettings):
             raise TypeError(f"a set-to-graph task needs a model of pairs, got {type(model).__name__}")
@@ -52,7 +57,7 @@ class PairTask(Task):
             return model.triplet_loss(batch)
         logits = model(batch)
         if self.answers is LabelKind.EDGES:
-            return edge_loss(logits, batch)
+            return edge_loss(logits, batch, self.edges_with_f1)
         return summed_partition_loss(logits, batch) if self.soft_f1 == "sum" else partition_loss(logits, batch, False)
 
     def evaluate(self, model: nn.Module, batch: Any) -> dict[str, Tensor]:
