@@ -10,6 +10,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from anyorder.errors import InputError, reading
+
 _UNFINISHED = ".part"
 
 
@@ -61,11 +63,36 @@ def write_json(path: Path, data: Any) -> None:
     write_bytes(path, (json.dumps(data, indent=1) + "\n").encode())
 
 
-def read_json(path: Path) -> Any:
-    """Read plain data, with an error that names the file."""
-    try:
-        return json.loads(path.read_text())
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{path} does not exist") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not a whole JSON file: {error}") from error
+def read_json(path: Path, kind: type | None = None) -> Any:
+    """Read plain data, of one kind if told, with an error that names the file."""
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist")
+    with reading(path, "a whole JSON file"):
+        found = parse_json(path.read_bytes())
+        if kind is not None and not isinstance(found, kind):
+            raise InputError(f"{path} must hold a JSON {kind.__name__}, got {type(found).__name__}")
+    return found
+
+
+def parse_json(raw: bytes) -> Any:
+    """Plain data from JSON in UTF-8; halves of surrogate pairs, which no file could be written with, are refused."""
+    text = raw.decode("utf-8-sig")
+    found = json.loads(text)
+    if "\\ud" in text.lower():
+        _refuse_halves(found)
+    return found
+
+
+def _refuse_halves(found: Any) -> None:
+    if isinstance(found, str):
+        try:
+            found.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(f"a text holds half of a surrogate pair, which is no character: {found[:60]!r}") from error
+    elif isinstance(found, dict):
+        for name, part in found.items():
+            _refuse_halves(name)
+            _refuse_halves(part)
+    elif isinstance(found, list):
+        for part in found:
+            _refuse_halves(part)

@@ -11,6 +11,7 @@ import shutil
 import stat
 import tarfile
 import threading
+import tracemalloc
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from pathlib import Path
 import pytest
 
 from anyorder.datasets.download import DownloadError, UnsafeArchiveError, download, unpack
+from anyorder.errors import InputError
 
 PAYLOAD = bytes(range(256)) * 2000
 SHA256 = hashlib.sha256(PAYLOAD).hexdigest()
@@ -373,7 +375,7 @@ class TestUnpack:
         info = tar_member("x")
         info.pax_headers = {"comment": "y" * 3_000_000}
         archive = write_tar(tmp_path / "bomb.tar.gz", [info])
-        with pytest.raises(UnsafeArchiveError, match="more bytes than allowed"):
+        with pytest.raises(UnsafeArchiveError, match=r"spends 3,000,0.. bytes on the name of a member"):
             unpack(archive, tmp_path / "out", max_bytes=1_000_000, max_members=10)
 
     @pytest.mark.parametrize("name", ["many.zip", "many.tar"])
@@ -415,6 +417,30 @@ class TestUnpack:
         with pytest.raises(ValueError, match="damaged"):
             unpack(path, tmp_path / "out")
         assert names(tmp_path / "out") == []
+
+    def test_a_plain_tar_that_was_cut_off_between_members_changes_nothing(self, tmp_path: Path) -> None:
+        path = write_tar(tmp_path / "set.tar", [tar_member("a"), tar_member("b")], bytes(512))
+        whole = path.read_bytes()
+        path.write_bytes(whole[: 2 * 512])  # the first member and nothing after it
+        with pytest.raises(InputError, match="cut off or damaged"):
+            unpack(path, tmp_path / "out")
+        assert names(tmp_path / "out") == []
+        path.write_bytes(whole[: 2 * 512] + b"\x07" * 512 + whole[3 * 512 :])  # the description of the second is damaged
+        with pytest.raises(InputError, match="cut off or damaged"):
+            unpack(path, tmp_path / "out")
+
+    def test_a_huge_description_in_a_tar_is_not_held_in_memory(self, tmp_path: Path) -> None:
+        info = tarfile.TarInfo("././@LongLink")
+        info.type, info.size = tarfile.GNUTYPE_LONGNAME, 600_000_000
+        path = tmp_path / "set.tar.gz"
+        with gzip.open(path, "wb", compresslevel=1) as file:
+            file.write(info.tobuf(tarfile.GNU_FORMAT) + bytes(1_000_000))
+        tracemalloc.start()
+        with pytest.raises(UnsafeArchiveError, match="spends 600,000,000 bytes"):
+            unpack(path, tmp_path / "out")
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 10_000_000
 
     def test_other_suffixes(self, tmp_path: Path) -> None:
         (tmp_path / "set.rar").write_bytes(b"")

@@ -91,4 +91,6 @@ def _numbers(value: object, name: str, kind: str, label: object) -> np.ndarray[A
     array = np.array(value, dtype=object) if plain else np.array(None)
     if not plain or array.ndim > 1 or not all(isinstance(x, (int, float, np.number, np.bool_)) for x in array.flat):
         raise TypeError(f"attribute {name!r} must be a number or a list of numbers, got {value!r} at {kind} {label!r}")
+    if any(isinstance(x, int) and abs(x) > 10**300 for x in array.flat):
+        raise ValueError(f"attribute {name!r} holds a number of more than 300 digits at {kind} {label!r}")
     return array.astype(np.float64).reshape(-1)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import zlib
 from collections.abc import Hashable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -22,24 +21,33 @@ from anyorder.convert.attributes import Names
 from anyorder.convert.entries import Duplicates
 from anyorder.convert.hif_document import parse
 from anyorder.convert.hypergraphs import Agreement, Orderings, Reading, Writing, features_by_size, features_of, hypergraph_of
+from anyorder.errors import InputError, reading
+from anyorder.files import parse_json, write_bytes
 from anyorder.layouts import Features
 
 Document = Mapping[str, Any]
+MAX_BYTES = 2**32
+"""What a packed file may unpack to."""
 
 
 def read_hif(path: str | PathLike[str]) -> dict[str, Any]:
     """The document in a file, ``.json`` or ``.json.gz``, refused where it is not HIF."""
     path = Path(path)
-    raw = path.read_bytes()
-    try:
-        document = json.loads(gzip.decompress(raw) if path.suffix == ".gz" else raw)
-    except (ValueError, OSError, EOFError, RecursionError, zlib.error) as error:
-        raise ValueError(f"{path} is not JSON: {error}") from error
-    try:
+    with reading(path, "JSON"):
+        document = parse_json(_unpacked(path))
+    with reading(path):
         parse(document)
-    except (ValueError, TypeError) as error:
-        raise type(error)(f"{path}: {error}") from error
     return dict(document)
+
+
+def _unpacked(path: Path) -> bytes:
+    if path.suffix != ".gz":
+        return path.read_bytes()
+    with gzip.open(path) as file:
+        raw = file.read(MAX_BYTES + 1)
+    if len(raw) > MAX_BYTES:
+        raise InputError(f"{path} unpacks to more than the {MAX_BYTES:,} bytes that are read")
+    return raw
 
 
 def write_hif(path: str | PathLike[str], document: Document) -> None:
@@ -47,7 +55,7 @@ def write_hif(path: str | PathLike[str], document: Document) -> None:
     parse(document)
     path = Path(path)
     raw = json.dumps(document, allow_nan=False).encode()
-    path.write_bytes(gzip.compress(raw, mtime=0) if path.suffix == ".gz" else raw)
+    write_bytes(path, gzip.compress(raw, mtime=0) if path.suffix == ".gz" else raw)
 
 
 def from_hif(

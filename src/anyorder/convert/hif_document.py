@@ -16,6 +16,7 @@ FIELDS = {
     "edges": ("edge", "weight", "attrs"),
 }
 Name = str | int
+LARGEST = 1e300
 
 
 def parse(document: Any) -> Hypergraph:
@@ -96,6 +97,8 @@ def _check_record(record: Any, name: str, where: str) -> None:
     weight = record.get("weight", 0)
     if isinstance(weight, bool) or not isinstance(weight, (int, float)):
         raise TypeError(f"{where}: weight must be a number, got {weight!r}")
+    if abs(weight) > LARGEST:
+        raise ValueError(f"{where}: weight must be at most {LARGEST:g}, got {str(weight)[:20]}...")
     if not isinstance(record.get("attrs", {}), Mapping):
         raise TypeError(f"{where}: attrs must be an object, got {record['attrs']!r}")
 

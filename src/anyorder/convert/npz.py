@@ -16,18 +16,18 @@ num_graphs ()                     integer; only needed where the last graphs hav
 
 from __future__ import annotations
 
-import io
-import zipfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from anyorder.files import write_bytes
+from anyorder.arrays import Arrays, read_arrays, write_arrays
+from anyorder.errors import InputError, reading
 from anyorder.layouts import Features, SparseIndexSet
 
+MOST_NODES = 2**27
+"""Nodes that a few bytes of a file may announce; a byte for each is taken at once."""
 _NEEDED, _OPTIONAL = ("tuples", "values", "num_nodes"), ("node_graph", "num_graphs")
 
 
@@ -47,61 +47,37 @@ def write_npz(features: Features, path: str | Path) -> Path:
 def read_npz(path: str | Path) -> Features:
     """Read features; numbers become float32, whatever they were."""
     path = Path(path)
-    arrays = read_arrays(path)
-    for name in _NEEDED:
-        if name not in arrays:
-            raise ValueError(f"{path} lacks the array {name!r}: expected {list(_NEEDED)}, got {sorted(arrays)}")
-    for name in arrays:
-        if name not in (*_NEEDED, *_OPTIONAL):
-            raise ValueError(f"{path} has an array {name!r} that is not known: expected {[*_NEEDED, *_OPTIONAL]}")
-    values = arrays["values"]
-    if not np.issubdtype(values.dtype, np.number) or np.iscomplexobj(values) or values.ndim != 2:
-        raise ValueError(f"{path}: values must be numbers of shape (entries, channels), got {values.dtype} {values.shape}")
-    tuples = _integers(path, arrays, "tuples")
-    node_graph = _integers(path, arrays, "node_graph") if "node_graph" in arrays else None
-    try:
+    arrays = read_arrays(path, needed=_NEEDED)
+    with reading(path):
+        for name in arrays:
+            if name not in (*_NEEDED, *_OPTIONAL):
+                raise InputError(f"there is an array {name!r} that is not known: expected {[*_NEEDED, *_OPTIONAL]}")
+        values = arrays["values"]
+        if not np.issubdtype(values.dtype, np.number) or values.ndim != 2:
+            raise InputError(f"values must be numbers of shape (entries, channels), got {values.dtype} {values.shape}")
+        node_graph = _integers(arrays, "node_graph") if "node_graph" in arrays else None
+        num_nodes = _integer(arrays, "num_nodes", MOST_NODES)
+        num_graphs = _integer(arrays, "num_graphs", MOST_NODES) if "num_graphs" in arrays else None
         index = SparseIndexSet(
-            tuples,
-            num_nodes=_integer(path, arrays, "num_nodes"),
-            node_graph=node_graph,
-            num_graphs=_integer(path, arrays, "num_graphs") if "num_graphs" in arrays else None,
+            _integers(arrays, "tuples"), num_nodes=num_nodes, node_graph=node_graph, num_graphs=num_graphs
         )
-        return Features(index, torch.from_numpy(values.astype(np.float32)))
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+        with np.errstate(over="ignore"):
+            return Features(index, torch.from_numpy(values.astype(np.float32)))
 
 
-def write_arrays(path: Path, arrays: dict[str, np.ndarray[Any, Any]]) -> Path:
-    """Write named arrays, all or nothing."""
-    if path.suffix != ".npz":
-        raise ValueError(f"the file must end in .npz, got {path}")
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, **arrays)
-    write_bytes(path, buffer.getvalue())
-    return path
-
-
-def read_arrays(path: Path) -> dict[str, np.ndarray[Any, Any]]:
-    """The arrays of an NPZ file; Python objects in it are refused, not run."""
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist")
-    if not zipfile.is_zipfile(path):
-        raise ValueError(f"{path} is not a whole NPZ file")
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path} is not a whole NPZ file of plain arrays: {error}") from error
-
-
-def _integers(path: Path, arrays: dict[str, np.ndarray[Any, Any]], name: str) -> Tensor:
+def _integers(arrays: Arrays, name: str) -> Tensor:
     array = arrays[name]
     if not np.issubdtype(array.dtype, np.integer):
-        raise ValueError(f"{path}: {name} must be integers, got {array.dtype}")
+        raise InputError(f"{name} must be integers, got {array.dtype}")
+    if array.dtype == np.uint64 and array.size and int(array.max()) >= 2**63:
+        raise InputError(f"{name} must lie below 2^63, got {int(array.max())}")
     return torch.from_numpy(array.astype(np.int64))
 
 
-def _integer(path: Path, arrays: dict[str, np.ndarray[Any, Any]], name: str) -> int:
+def _integer(arrays: Arrays, name: str, most: int) -> int:
     if arrays[name].shape != ():
-        raise ValueError(f"{path}: {name} must be one integer, got an array of shape {arrays[name].shape}")
-    return int(_integers(path, arrays, name))
+        raise InputError(f"{name} must be one integer, got an array of shape {arrays[name].shape}")
+    value = int(_integers(arrays, name))
+    if value > most:
+        raise InputError(f"{name} must be at most {most:,}, got {value:,}")
+    return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import os
@@ -10,20 +11,24 @@ import stat
 import tarfile
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO, cast
 
+from anyorder.errors import InputError, reading
+
 MAX_BYTES = 20 * 1024**3
 MAX_MEMBERS = 100_000
 _CHUNK = 1 << 20
 
+_HEADERS = 1 << 20  # bytes that a tar file may spend on the description of one member
+_BLOCK = 512
+
 Member = tuple[str, IO[bytes]]
 
 
-class UnsafeArchiveError(ValueError):
+class UnsafeArchiveError(InputError):
     """An archive that would write outside its folder, or more than allowed."""
 
 
@@ -51,7 +56,10 @@ def _write_members(archive: Path, staging: Path, *, strip: str, max_bytes: int, 
     written: dict[str, Path] = {}
     budget = max_bytes
     try:
-        with _members(archive, max_bytes=max_bytes, max_members=max_members) as members:
+        with (
+            reading(archive, "the archive its name says, or is damaged"),
+            _members(archive, max_bytes=max_bytes, max_members=max_members) as members,
+        ):
             for name, stream in members:
                 path = _safe_path(name, strip=strip, archive=archive)
                 if str(path).casefold() in written:
@@ -59,10 +67,12 @@ def _write_members(archive: Path, staging: Path, *, strip: str, max_bytes: int, 
                 written[str(path).casefold()] = path
                 (staging / path).parent.mkdir(parents=True, exist_ok=True)
                 budget -= _copy(stream, staging / path, budget, archive=archive, max_bytes=max_bytes)
-    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, gzip.BadGzipFile) as error:
-        raise ValueError(f"{archive} is damaged or is not the archive its name says: {error}") from error
     except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
-        raise UnsafeArchiveError(f"{archive.name} uses one name for a file and a folder: {error}") from error
+        raise UnsafeArchiveError(f"{archive} uses one name for a file and a folder: {error}") from error
+    except OSError as error:
+        if error.errno not in (errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ):
+            raise
+        raise UnsafeArchiveError(f"{archive} holds a name that this system does not allow: {error}") from error
     return tuple(written.values())
 
 
@@ -100,7 +110,9 @@ def _members(archive: Path, *, max_bytes: int, max_members: int) -> Iterator[Ite
             packed = name.endswith("gz")
             raw = stack.enter_context(_gunzip(archive) if packed else archive.open("rb"))
             bounded = _Bounded(raw, max_bytes + 4096 * (max_members + 4), archive)
-            yield _tar_members(stack.enter_context(tarfile.open(fileobj=bounded, mode="r|")), archive, max_members)
+            kind = _tar_info(archive)
+            opened = stack.enter_context(tarfile.open(fileobj=bounded, mode="r|", tarinfo=kind))
+            yield _tar_members(opened, kind, archive, max_members)
         elif name.endswith(".gz"):
             stream = stack.enter_context(_gunzip(archive))
             yield iter([(archive.name[: -len(".gz")], stream)])
@@ -127,7 +139,27 @@ def _zip_members(opened: zipfile.ZipFile, archive: Path, max_members: int) -> It
                 yield info.filename, stream
 
 
-def _tar_members(opened: tarfile.TarFile, archive: Path, max_members: int) -> Iterator[Member]:
+class _TarInfo(tarfile.TarInfo):
+    """The description of a member, refused where it is too long to be one; knows whether the end of the file was seen."""
+
+    archive: Path
+    ended: bool
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _TarInfo:
+        if len(buf) == _BLOCK and not any(buf):
+            cls.ended = True
+        info = super().frombuf(buf, encoding, errors)
+        if not info.isfile() and info.size > _HEADERS:
+            raise UnsafeArchiveError(f"{cls.archive.name} spends {info.size:,} bytes on the name of a member")
+        return info
+
+
+def _tar_info(archive: Path) -> type[_TarInfo]:
+    return type("_TarInfoOf", (_TarInfo,), {"archive": archive, "ended": False})
+
+
+def _tar_members(opened: tarfile.TarFile, kind: type[_TarInfo], archive: Path, max_members: int) -> Iterator[Member]:
     for count, info in enumerate(opened):
         if count >= max_members:
             raise UnsafeArchiveError(f"{archive.name} holds more than the {max_members:,} members allowed")
@@ -138,6 +170,8 @@ def _tar_members(opened: tarfile.TarFile, archive: Path, max_members: int) -> It
         if stream is None:
             raise UnsafeArchiveError(f"{archive.name} holds {info.name!r}, which is a link or a device, not a file")
         yield info.name, stream
+    if not kind.ended:
+        raise InputError(f"{archive} is cut off or damaged: expected two empty blocks at its end")
 
 
 class _Bounded(io.RawIOBase):

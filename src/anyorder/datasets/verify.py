@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import os
+import re
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +12,11 @@ from typing import BinaryIO, Literal, cast
 
 from anyorder.datasets.entries import DataFile
 from anyorder.datasets.registry import Folder, dataset, folder
+from anyorder.errors import InputError, reading
+from anyorder.files import write_bytes
 
 SUMS = "SHA256SUMS"
+_SUM = re.compile(r"([0-9a-fA-F]{64})\s+\*?(\S.*?)\s*")
 State = Literal["ok", "unverified", "missing", "wrong size", "wrong checksum", "unreadable"]
 
 
@@ -77,13 +80,18 @@ def recorded(home: Path) -> dict[str, str]:
     path = home / SUMS
     if not path.is_file():
         return {}
-    lines = (line.split(maxsplit=1) for line in path.read_text(encoding="utf-8").splitlines() if line.strip())
-    return {entry[1].strip().lstrip("*"): entry[0] for entry in lines if len(entry) == 2}
+    with reading(path, "a list of checksums in UTF-8"):
+        lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    found: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        entry = _SUM.fullmatch(line)
+        if entry is None:
+            raise InputError(f"{path}, line {number}: expected a SHA-256 and the name of a file, got {line[:80]!r}")
+        found[entry[2]] = entry[1].lower()
+    return found
 
 
 def record(home: Path, sums: dict[str, str]) -> None:
     """Add checksums to the record of a dataset's folder, replacing the file in one step."""
     merged = {**recorded(home), **sums}
-    staged = home / f".{SUMS}.{os.getpid()}"
-    staged.write_text("".join(f"{digest}  {path}\n" for path, digest in sorted(merged.items())), encoding="utf-8")
-    os.replace(staged, home / SUMS)
+    write_bytes(home / SUMS, "".join(f"{digest}  {path}\n" for path, digest in sorted(merged.items())).encode())

@@ -1,18 +1,26 @@
-"""Trained models: weights as safetensors with their configuration beside them; loading runs no code from files."""
+"""Trained models: weights as safetensors with their configuration beside them; loading runs no code from files.
+
+Weights carry a checksum of their names, shapes and numbers in the header of their file, so that both are written in one
+step; files without one are read as they are.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
+from anyorder.errors import InputError, reading
 from anyorder.extras import require
 from anyorder.files import read_json, write_bytes, write_json
 from anyorder.training.config import from_data, to_data
 from anyorder.training.run import Run
 
 CONFIG, WEIGHTS, LAST = "config.json", "model.safetensors", "last.ckpt"
+CHECKSUM = "sha256"
 
 
 def load(folder: str | Path) -> nn.Module:
@@ -29,7 +37,7 @@ def save_weights(path: Path, model: nn.Module) -> None:
     """Write the weights of a model."""
     safetensors = require("safetensors.torch", "train")
     weights = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in model.state_dict().items()}
-    write_bytes(path, safetensors.save(weights))
+    write_bytes(path, safetensors.save(weights, metadata={CHECKSUM: digest(weights)}))
 
 
 def save_model(folder: Path, run: Run, model: nn.Module, shapes: dict[str, Any]) -> None:
@@ -46,13 +54,11 @@ def load_run(folder: Path) -> tuple[Run, dict[str, Any]]:
     path = Path(folder) / CONFIG
     data = read_json(path)
     if not isinstance(data, dict) or "run" not in data or not isinstance(data.get("shapes"), dict):
-        raise ValueError(f"{path} is not the configuration of a run: expected 'run' and 'shapes'")
-    try:
+        raise InputError(f"{path} is not the configuration of a run: expected 'run' and 'shapes'")
+    with reading(path):
         run = from_data(data["run"])
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{path}: {error}") from error
     if not isinstance(run, Run):
-        raise ValueError(f"{path} describes a {type(run).__name__}, expected a Run")
+        raise InputError(f"{path} describes a {type(run).__name__}, expected a Run")
     return run, data["shapes"]
 
 
@@ -62,25 +68,61 @@ def load_model(folder: str | Path) -> tuple[Run, nn.Module]:
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is not a folder of a trained model")
     run, shapes = load_run(folder)
-    try:
+    weights = read_weights(folder / WEIGHTS)
+    with reading(folder / CONFIG, "a configuration of this model"):
+        _check_size(folder / WEIGHTS, weights, run, shapes)
         model = run.model.build(shapes)
-    except KeyError as error:
-        raise ValueError(f"{folder / CONFIG} does not fit the model: its shapes lack {error}") from error
-    load_weights(folder / WEIGHTS, model)
+    check_weights(folder / WEIGHTS, weights, model)
+    model.load_state_dict(weights)
     return run, model.eval()
+
+
+def _check_size(path: Path, weights: dict[str, Tensor], run: Run, shapes: dict[str, Any]) -> None:
+    """Refuse a configuration that does not fit the weights before memory is taken for what it describes."""
+    layers = getattr(run.model, "layers", 0)
+    if isinstance(layers, int) and layers > max(64, len(weights)):
+        raise InputError(f"the model has {layers} layers, and {path} only {len(weights)} tensors")
+    try:
+        with torch.device("meta"):  # shapes without numbers
+            planned = run.model.build(shapes)
+    except (RuntimeError, NotImplementedError):  # a model that works with numbers while it is built
+        return
+    check_weights(path, weights, planned)
 
 
 def load_weights(path: Path, model: nn.Module) -> None:
     """Put the weights of a file into a model; both must have the same names and shapes."""
-    safetensors = require("safetensors.torch", "train")
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist: the run has not written its weights yet")
-    try:
-        weights = safetensors.load_file(path)
-    except Exception as error:
-        raise ValueError(f"{path} is not a whole safetensors file: {error}") from error
+    weights = read_weights(path)
     check_weights(path, weights, model)
     model.load_state_dict(weights)
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """The weights of a file, compared with the checksum that was written with them."""
+    safetensors = require("safetensors", "train")
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist: the run has not written its weights yet")
+    with reading(path, "a whole safetensors file"), safetensors.safe_open(path, framework="pt") as file:
+        expected = (file.metadata() or {}).get(CHECKSUM)
+        weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no dict)
+        if expected is not None and expected != digest(weights):
+            raise InputError(f"{path} is damaged: its numbers do not have the checksum that was written with them")
+        broken = [
+            name for name, tensor in weights.items() if tensor.is_floating_point() and not bool(tensor.isfinite().all())
+        ]
+        if broken:
+            raise InputError(f"{path} is damaged or of a failed training: {broken[0]!r} holds numbers that are not finite")
+    return weights
+
+
+def digest(weights: dict[str, Tensor]) -> str:
+    """SHA-256 over names, kinds, shapes and numbers, whatever the order of the file."""
+    known = hashlib.sha256()
+    for name in sorted(weights):
+        tensor = weights[name]
+        known.update(f"{name}\n{tensor.dtype}\n{tuple(tensor.shape)}\n".encode())
+        known.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return known.hexdigest()
 
 
 def check_weights(path: Path, weights: dict[str, Any], model: nn.Module) -> None:
@@ -89,7 +131,7 @@ def check_weights(path: Path, weights: dict[str, Any], model: nn.Module) -> None
     found = {name: tuple(tensor.shape) for name, tensor in weights.items()}
     wrong = sorted(name for name in {*expected, *found} if expected.get(name) != found.get(name))
     if wrong:
-        raise ValueError(
+        raise InputError(
             f"{path} does not belong to this model: {wrong[0]!r} should be {expected.get(wrong[0], 'absent')}, "
             f"is {found.get(wrong[0], 'absent')} ({len(wrong)} differences)"
         )

@@ -109,6 +109,8 @@ def _fit(new: Any, hint: Any, key: str) -> Any:
     """The value as its declared type asks, or an error that says what was expected."""
     if isinstance(new, int) and not isinstance(new, bool) and _accepts(0.0, hint) and not _accepts(new, hint):
         new = float(new) if abs(new) < 2**1000 else math.inf
+    if isinstance(new, int) and abs(new) >= 2**63:
+        raise ValueError(f"{key} expects a number below 2^63, got one of {new.bit_length()} bits")
     if isinstance(new, float) and not math.isfinite(new):
         raise ValueError(f"{key} expects a finite number, got {new}")
     if isinstance(new, list):

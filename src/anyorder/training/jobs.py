@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from anyorder.errors import InputError, is_control, reading
 from anyorder.files import read_json, write_json
 from anyorder.training.checkpoints import load_run
 from anyorder.training.config import override
@@ -49,10 +50,15 @@ class Job:
     @classmethod
     def read(cls, folder: Path) -> tuple[Job, Machine]:
         """The job of a folder and the machine it began on."""
-        data = read_json(folder / JOB)
-        names = ("recipe", "table", "dataset", "row", "overrides")
-        if not isinstance(data, dict) or any(name not in data for name in names):
-            raise ValueError(f"{folder / JOB} is not the job of a run: expected {list(names)}")
-        recipe, table, dataset, row, overrides = (data[name] for name in names)
-        job = cls(recipe, table, dataset, row, load_run(folder)[0], tuple(overrides))
-        return job, Machine.from_data(data.get("machine", {}))
+        path = folder / JOB
+        data = read_json(path, dict)
+        names = ("recipe", "table", "dataset", "row")
+        if any(not isinstance(data.get(name), str) for name in names) or not isinstance(data.get("overrides"), list):
+            raise InputError(f"{path} is not the job of a run: expected the texts {list(names)} and a list of overrides")
+        for word in (*(data[name] for name in names), *data["overrides"]):
+            if not isinstance(word, str) or any(map(is_control, word)):
+                raise InputError(f"{path}: expected plain text, got {str(word)[:60]!r}")
+        with reading(path):
+            began = Machine.from_data(data.get("machine", {}))
+        recipe, table, dataset, row = (data[name] for name in names)
+        return cls(recipe, table, dataset, row, load_run(folder)[0], tuple(data["overrides"])), began

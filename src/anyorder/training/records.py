@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 import subprocess
 import sys
@@ -14,7 +15,9 @@ from typing import Any
 
 import torch
 
+from anyorder.errors import InputError, is_control, reading
 from anyorder.files import read_json, write_json
+from anyorder.training.run import slug
 
 RECORD = "record.json"
 _PACKAGES = ("anyorder", "torch", "numpy", "lightning", "torch_geometric", "scikit-learn", "scipy", "numba")
@@ -52,15 +55,13 @@ class Record:
     def read(cls, path: Path) -> Record:
         data = read_json(path)
         if not isinstance(data, dict) or data.pop("kind", None) != "anyorder-record":
-            raise ValueError(f"{path} is not a record of a run")
+            raise InputError(f"{path} is not a record of a run")
         needed = {part.name for part in fields(cls) if part.default is MISSING and part.default_factory is MISSING}
         missing = needed - data.keys()
         if missing:
-            raise ValueError(f"{path} lacks {sorted(missing)}")
-        kinds = {"metrics": dict, "history": list, "overrides": list, "seed": int}
-        for name, kind in kinds.items():
-            if not isinstance(data[name], kind):
-                raise ValueError(f"{path}: {name} must be a {kind.__name__}, got {data[name]!r}")
+            raise InputError(f"{path} lacks {sorted(missing)}")
+        with reading(path):
+            _check_record(data)
         data["overrides"] = tuple(data["overrides"])
         return cls(**{part.name: data[part.name] for part in fields(cls) if part.name in data})
 
@@ -90,14 +91,73 @@ def collect(runs: Path, into: Path) -> tuple[int, int]:
     records = read_records(runs)
     chosen = [record for record in records if not record.overrides and record.table != "own"]
     for record in chosen:
-        record.write(into / record.recipe / record.scale / f"record-seed-{record.seed}.json")
+        record.write(_home(record, into) / f"record-seed-{record.seed}.json")
     return len(chosen), len(records) - len(chosen)
+
+
+def _home(record: Record, into: Path) -> Path:
+    """The folder of a record below another one; its names may come from anywhere, and must not lead out of it."""
+    for part in (*record.recipe.split("/"), record.scale):
+        if part in ("", ".", "..") or slug(part) != part:
+            raise InputError(
+                f"a record of seed {record.seed} names the recipe {record.recipe!r} on the scale {record.scale!r}: "
+                "expected small letters, digits and hyphens between slashes"
+            )
+    return into / record.recipe / record.scale
 
 
 def _record_files(folder: Path) -> Iterator[Path]:
     for path in folder.rglob("*.json"):
         if path.name == RECORD or path.name.startswith("record-"):
             yield path
+
+
+_WORDS = ("recipe", "table", "dataset", "row", "scale", "reduced", "commit", "finished", "unfinished")
+_KINDS: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(_WORDS, str),
+    "seed": int,
+    "overrides": list,
+    "config": dict,
+    "metrics": dict,
+    "history": list,
+    "wall_seconds": (int, float),
+    "parameters": int,
+    "versions": dict,
+    "hardware": dict,
+}
+
+
+def _check_record(data: dict[str, Any]) -> None:
+    """Refuse values of the wrong kind, and words that would do something to a terminal or lead out of a folder."""
+    for name, kind in _KINDS.items():
+        if name in data and (not isinstance(data[name], kind) or isinstance(data[name], bool)):
+            expected = kind.__name__ if isinstance(kind, type) else "number"
+            raise InputError(f"{name} must be a {expected}, got {str(data[name])[:60]!r}")
+    for part, found in data["metrics"].items():
+        _check_numbers(f"metrics[{part!r}]", found)
+    for number, entry in enumerate(data["history"]):
+        _check_numbers(f"history[{number}]", entry)
+    if any(not isinstance(setting, str) for setting in data["overrides"]):
+        raise InputError(f"overrides must be settings as text, got {str(data['overrides'])[:60]!r}")
+    if not math.isfinite(data["wall_seconds"]) or abs(data["seed"]) >= 2**63:
+        raise InputError(f"wall_seconds and seed must be numbers, got {data['wall_seconds']} and {str(data['seed'])[:30]}")
+    words = [*(data.get(name, "") for name in _WORDS), *data["overrides"], *data["metrics"]]
+    words += [name for found in (*data["metrics"].values(), *data["history"]) for name in found]
+    for word in words:
+        if any(map(is_control, word)):
+            raise InputError(f"a name holds control characters: {word[:60]!r}")
+
+
+def _check_numbers(where: str, found: Any) -> None:
+    if not isinstance(found, dict):
+        raise InputError(f"{where} must be an object of numbers, got {str(found)[:60]!r}")
+    for name, value in found.items():
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or (isinstance(value, int) and abs(value) > 2**1000)
+        ):
+            raise InputError(f"{where}: {name!r} must be a number, got {str(value)[:60]!r}")
 
 
 def split_metrics(flat: dict[str, float]) -> dict[str, dict[str, float]]:

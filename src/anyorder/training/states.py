@@ -1,7 +1,11 @@
-"""Training states for resuming: written in one step, tensors and plain data only, read without running code."""
+"""Training states for resuming: written in one step, tensors and plain data only, read without running code.
+
+A state is the zip file that torch writes, with a checksum of it as the comment of the zip file: both are there or none.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import io
 from pathlib import Path
 from typing import Any
@@ -10,10 +14,13 @@ import torch
 from lightning.pytorch.plugins.io import CheckpointIO
 from torch import nn
 
+from anyorder.errors import InputError, reading
 from anyorder.files import write_bytes
 from anyorder.training.checkpoints import check_weights
 
 MARK = "anyorder"
+_PARTS = ("state_dict", "loops", "callbacks", MARK)
+_SEAL = b"sha256:"
 
 
 class AtomicCheckpointIO(CheckpointIO):
@@ -22,7 +29,7 @@ class AtomicCheckpointIO(CheckpointIO):
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None) -> None:
         buffer = io.BytesIO()  # torch.save into a full disk fails with an error that does not say so
         torch.save(checkpoint, buffer)
-        write_bytes(Path(path), buffer.getvalue())
+        write_bytes(Path(path), sealed(buffer.getvalue()))
 
     def load_checkpoint(
         self, path: Any, map_location: Any | None = None, weights_only: bool | None = None
@@ -37,14 +44,31 @@ def read_state(path: Path) -> dict[str, Any]:
     """A training state; refuses files that are damaged or that hold anything but tensors and plain data."""
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist: there is nothing to resume")
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:
-        reason = str(error).partition("\n")[0] or type(error).__name__
-        raise ValueError(f"{path} is not a whole training state of anyorder and was not read: {reason}") from error
-    if not isinstance(state, dict) or any(key not in state for key in ("state_dict", "loops", "callbacks", MARK)):
-        raise ValueError(f"{path} is not a training state of anyorder: remove it to start the run anew")
+    with reading(path, "a whole training state of anyorder and was not read"):
+        state = torch.load(io.BytesIO(_opened(path.read_bytes())), map_location="cpu", weights_only=True)
+    known = isinstance(state, dict) and all(isinstance(state.get(key), dict) for key in _PARTS)
+    if not known or not isinstance(state.get("global_step"), int):
+        raise InputError(f"{path} is not a training state of anyorder: remove it to start the run anew")
     return state
+
+
+def sealed(raw: bytes) -> bytes:
+    """The bytes of a zip file without a comment, with their SHA-256 as its comment."""
+    seal = _SEAL + hashlib.sha256(raw).hexdigest().encode()
+    return raw[:-2] + len(seal).to_bytes(2, "little") + seal
+
+
+def _opened(raw: bytes) -> bytes:
+    """The bytes before they were sealed, if their checksum is right; states of earlier versions have none."""
+    start = len(raw) - len(_SEAL) - 64
+    if raw[max(0, start) :][: len(_SEAL)] != _SEAL:
+        if _SEAL in raw[-4 * len(_SEAL) - 64 :]:
+            raise InputError("its end is damaged")
+        return raw
+    inner = raw[: start - 2] + b"\0\0"
+    if hashlib.sha256(inner).hexdigest().encode() != raw[start + len(_SEAL) :]:
+        raise InputError("its bytes do not have the checksum that was written with them")
+    return inner
 
 
 def check_state(path: Path, state: dict[str, Any], model: nn.Module) -> None:

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import Dataset
 
-from anyorder.convert.npz import read_npz, write_arrays
+from anyorder.arrays import write_arrays
+from anyorder.convert.npz import read_npz
 from anyorder.extras import require
 from anyorder.layouts import Features, SparseIndexSet, collate
 from anyorder.layouts.transfer import Transferable

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -10,9 +9,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from anyorder.arrays import read_arrays
+from anyorder.errors import InputError, reading
 from anyorder.experiments.hyperedges.tuples import Ints, KnownTuples, checked_tuples, offsets_of
 
 Part = Literal["train", "validation", "test"]
+MOST_NODES = 2**31
 
 TYPE_NAMES: dict[str, tuple[str, ...]] = {
     "GPS": ("user", "location", "activity"),
@@ -129,17 +131,16 @@ def _read_part(path: Path, key: str) -> tuple[Ints, tuple[int, ...]]:
     """Tuples with ids local to each type, and the sizes of the types, of one ``.npz`` file."""
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing: a hyperedge folder holds train_data.npz and test_data.npz")
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            missing = {key, "nums_type"} - set(archive.files)
-            if missing:
-                raise ValueError(f"{path} must hold the arrays {key!r} and 'nums_type', got {sorted(archive.files)}")
-            rows, sizes = archive[key], archive["nums_type"]
-    except (zipfile.BadZipFile, EOFError) as error:
-        raise ValueError(f"{path} is no readable .npz archive: {error}") from error
-    whole = rows.astype(np.int64)
-    if rows.dtype.kind not in "iuf" or not np.array_equal(whole, rows):
-        raise ValueError(f"{path}: {key} must hold whole numbers, got dtype {rows.dtype} with fractions")
+    arrays = read_arrays(path, needed=(key, "nums_type"))
+    rows, sizes = arrays[key], arrays["nums_type"]
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes > MOST_NODES).any():
+        raise InputError(f"{path}: nums_type must be whole numbers of at most {MOST_NODES:,}, one per type, got {sizes}")
+    if rows.ndim != 2 or rows.dtype.kind not in "iuf":
+        raise InputError(f"{path}: {key} must be whole numbers with a row per tuple, got {rows.dtype} {rows.shape}")
+    with np.errstate(invalid="ignore"):
+        whole = rows.astype(np.int64)
+    if not np.array_equal(whole, rows):
+        raise InputError(f"{path}: {key} must hold whole numbers, got dtype {rows.dtype} with fractions")
     return whole, tuple(int(size) for size in sizes)
 
 
@@ -149,9 +150,10 @@ def read_hyperedges(folder: str | Path) -> TypedHyperedges:
     train, sizes = _read_part(folder / "train_data.npz", "train_data")
     test, sizes_of_test = _read_part(folder / "test_data.npz", "test_data")
     if sizes != sizes_of_test:
-        raise ValueError(f"{folder}: nums_type is {sizes} in training and {sizes_of_test} in test, expected the same")
+        raise InputError(f"{folder}: nums_type is {sizes} in training and {sizes_of_test} in test, expected the same")
     if train.ndim != 2 or test.ndim != 2 or {train.shape[1], test.shape[1]} != {len(sizes)}:
-        raise ValueError(f"{folder}: expected {len(sizes)} columns, got shapes {train.shape} and {test.shape}")
+        raise InputError(f"{folder}: expected {len(sizes)} columns, got shapes {train.shape} and {test.shape}")
     shift = np.asarray(offsets_of(sizes), dtype=np.int64)
     names = TYPE_NAMES.get(folder.name, ())
-    return TypedHyperedges(sizes=sizes, train=train + shift, test=test + shift, names=names)
+    with reading(folder), np.errstate(over="ignore"):
+        return TypedHyperedges(sizes=sizes, train=train + shift, test=test + shift, names=names)

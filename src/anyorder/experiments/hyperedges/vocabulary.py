@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from anyorder.errors import InputError, reading
 from anyorder.experiments.hyperedges.tuples import Ints, offsets_of
+from anyorder.files import read_json, write_bytes
 
 FORMAT = "anyorder vocabulary 1"
 CLOSE_ENOUGH = 20_000  # names that are compared one by one; of more, those with the same beginning
@@ -102,18 +105,24 @@ class Vocabulary:
     def save(self, path: str | Path) -> None:
         """Write as JSON."""
         content = {"format": FORMAT, "columns": dict(zip(self.columns, self.names, strict=True))}
-        Path(path).write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+        write_bytes(Path(path), json.dumps(content, ensure_ascii=False).encode())
 
     @classmethod
     def load(cls, path: str | Path) -> Vocabulary:
         """Read what ``save`` wrote."""
-        try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise ValueError(f"{path} is no vocabulary: expected JSON in UTF-8 ({error})") from error
-        if not isinstance(content, dict) or content.get("format") != FORMAT or "columns" not in content:
-            raise ValueError(f"{path} is no vocabulary: expected the format {FORMAT!r} and its columns")
-        columns: dict[str, list[str]] = content["columns"]
+        path = Path(path)
+        content = read_json(path)
+        if not isinstance(content, dict) or content.get("format") != FORMAT or not isinstance(content.get("columns"), dict):
+            raise InputError(f"{path} is no vocabulary: expected the format {FORMAT!r} and its columns")
+        with reading(path):
+            return cls.of(content["columns"])
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Any]) -> Vocabulary:
+        """From the names of each column, which came from a file."""
+        for column, names in columns.items():
+            if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+                raise InputError(f"the names of column {column!r} must be a list of texts, got {str(names)[:60]}")
         return cls(tuple(columns), tuple(tuple(names) for names in columns.values()))
 
 

@@ -11,9 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from anyorder.arrays import read_arrays
 from anyorder.datasets.registry import locate
+from anyorder.errors import InputError, reading
 from anyorder.experiments.hypergraphs.data import Hypergraph, NamedHypergraph, offsets_of, without_repeats
 
+MOST_CHANNELS = 2**16
 SYNTHETIC_CHANNELS = 100
 """Channels of the synthetic features: the classes in the first ones, noise alone in the others."""
 
@@ -47,7 +50,9 @@ def read_published(name: str, *, data_dir: Path | None = None, noise: float = 1.
     if name not in SOURCES:
         raise ValueError(f"unknown hypergraph {name!r}: expected one of {', '.join(SOURCES)}")
     source = SOURCES[name]
-    found = source.read(locate(source.registry, part=source.part, data_dir=data_dir), source.num_nodes)
+    path = locate(source.registry, part=source.part, data_dir=data_dir)
+    with reading(path, f"the published hypergraph {name}"):
+        found = source.read(path, source.num_nodes)
     if not source.synthetic_features:
         return found
     graph = found.hypergraph
@@ -73,12 +78,14 @@ def noisy_classes(labels: Tensor, num_classes: int, *, noise: float, seed: int) 
 
 def _read_citations(path: Path, num_nodes: int) -> PublishedHypergraph:
     """One NPZ file: edges, sparse binary features, labels and the training nodes of ten splits."""
-    with np.load(path, allow_pickle=False) as data:
-        arrays = {name: data[name] for name in data.files}
+    arrays = read_arrays(path)
     found = int(arrays["num_nodes"])
     if found != num_nodes:
-        raise ValueError(f"{path} has {found} nodes, expected {num_nodes}")
-    features = np.zeros(tuple(arrays["feat_shape"]), dtype=np.float32)
+        raise InputError(f"{path} has {found} nodes, expected {num_nodes}")
+    shape = tuple(arrays["feat_shape"].tolist())
+    if len(shape) != 2 or shape[0] != found or not 0 < shape[1] <= MOST_CHANNELS:
+        raise InputError(f"{path}: feat_shape must be ({found}, channels) with at most {MOST_CHANNELS} of them, got {shape}")
+    features = np.zeros(shape, dtype=np.float32)
     rows = np.repeat(np.arange(found), np.diff(arrays["feat_indptr"]))
     features[rows, arrays["feat_indices"]] = arrays["feat_data"]
     graph = Hypergraph(

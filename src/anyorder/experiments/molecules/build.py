@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import multiprocessing
 import os
@@ -17,6 +16,7 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
+from anyorder.errors import InputError
 from anyorder.experiments.molecules.graphs import FlatMolecules, Row, convert_rows
 from anyorder.experiments.molecules.sources import MoleculeTable
 from anyorder.experiments.molecules.store import (
@@ -63,13 +63,13 @@ def build_store(
     folder: Path,
     options: BuildOptions | None = None,
     *,
-    verify: bool = False,
+    verify: bool = True,
     overwrite: bool = False,
     progress: bool = True,
 ) -> MoleculeStore:
     """The store of a table in ``folder``: opened when it is there, continued when cut short, built when not.
 
-    ``verify`` checks every file against its checksum and builds damaged shards again; ``overwrite`` replaces a store
+    ``verify`` compares every file with its checksum, and damaged shards are built again; ``overwrite`` replaces a store
     that was made from something else, which is otherwise refused.
     """
     options = options or BuildOptions()
@@ -77,11 +77,11 @@ def build_store(
         raise FileNotFoundError(f"there is no table {table.path}")
     job = _job(table, options)
     if _finished(folder, job, verify):
-        return MoleculeStore(folder)
+        return MoleculeStore(folder, verify=False)
     folder.mkdir(parents=True, exist_ok=True)
     with _only_builder(folder):
         if _finished(folder, job, verify):  # by another process, while this one waited
-            return MoleculeStore(folder)
+            return MoleculeStore(folder, verify=False)
         _claim(folder, job, overwrite)
         (folder / MANIFEST).unlink(missing_ok=True)
         num_rows = table.count()
@@ -97,7 +97,7 @@ def build_store(
     if manifest.unreadable:
         message = "%d of %d rows of %s gave no molecule; %s lists them with the reasons"
         logger.warning(message, len(manifest.unreadable), num_rows, table.path, folder / MANIFEST)
-    return MoleculeStore(folder)
+    return MoleculeStore(folder, verify=False)
 
 
 def _job(table: MoleculeTable, options: BuildOptions) -> dict[str, Any]:
@@ -135,8 +135,8 @@ def _finished(folder: Path, job: dict[str, Any], verify: bool) -> bool:
         manifest = Manifest.read(folder)
     except ValueError:  # damaged: made again from the shards that are good
         return False
-    same = all(manifest.job[key] == job[key] for key in ("format", "source", "max_atoms"))
-    enough = manifest.job["fingerprints"] or not job["fingerprints"]
+    same = all(manifest.job.get(key, "") == job[key] for key in ("format", "source", "max_atoms"))
+    enough = manifest.job.get("fingerprints") is True or not job["fingerprints"]
     return same and enough and all(shard.problem(folder, checksums=verify) is None for shard in manifest.shards)
 
 
@@ -146,7 +146,10 @@ def _good_shards(folder: Path, num_rows: int, shard_rows: int) -> dict[int, Shar
     for number in range(-(-num_rows // shard_rows)):
         path = shard_json(folder, number)
         if path.is_file():
-            shard = Shard.from_json(json.loads(path.read_text()))
+            try:
+                shard = Shard.from_json(read_json(path))
+            except (InputError, TypeError, KeyError, AttributeError):  # damaged: made again
+                continue
             if shard.problem(folder, checksums=True) is None:
                 good[number] = shard
     return good

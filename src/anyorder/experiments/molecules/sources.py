@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, TextIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from anyorder.errors import InputError, reading
 from anyorder.experiments.molecules.graphs import Row
 
 Split = Mapping[str, NDArray[np.int64]]
@@ -184,13 +185,21 @@ def load_split(path: Path) -> Split:
         (reconstruct, "numpy.core.multiarray._reconstruct"),  # as numpy 1 wrote it
         (reconstruct, "numpy._core.multiarray._reconstruct"),
     ]
-    with torch.serialization.safe_globals(cast(Any, allowed)):
+    with reading(path, "a split that torch has saved"), torch.serialization.safe_globals(cast(Any, allowed)):
         loaded = torch.load(path, weights_only=True)
-    if not isinstance(loaded, dict) or not {"train", "valid"} <= set(loaded):
-        raise ValueError(f"{path} must hold a dict with the parts train and valid, got {_shape_of(loaded)}")
-    split = {str(part): np.asarray(rows).astype(np.int64).reshape(-1) for part, rows in loaded.items()}
-    _check_disjoint(split, path)
+    with reading(path):
+        if not isinstance(loaded, dict) or not {"train", "valid"} <= set(loaded):
+            raise InputError(f"{path} must hold a dict with the parts train and valid, got {_shape_of(loaded)}")
+        split = {str(part): _rows_of(part, rows) for part, rows in loaded.items()}
+        _check_disjoint(split, path)
     return split
+
+
+def _rows_of(part: object, rows: object) -> NDArray[np.int64]:
+    array = np.asarray(rows)
+    if array.dtype.kind not in "iu":
+        raise InputError(f"the part {part!r} must be row numbers, got {array.dtype}")
+    return array.astype(np.int64).reshape(-1)
 
 
 def fixed_split(num_rows: int, train: int, valid: int, name: str) -> dict[str, NDArray[np.int64]]:

@@ -18,12 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anyorder.errors import InputError, reading
 from anyorder.experiments.molecules.graphs import FlatMolecules, Unreadable, fingerprint, smiles_to_graph
 from anyorder.experiments.molecules.sources import file_sha256
 from anyorder.files import read_json
 
 FORMAT = 1
 MANIFEST = "manifest.json"
+ARRAYS = {"atoms", "bonds", "smiles", "offsets", "targets", "rows"}
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,16 @@ class Shard:
     def from_json(value: dict[str, Any]) -> Shard:
         """The inverse of ``dataclasses.asdict``."""
         files = {array: StoredFile(**file) for array, file in value["files"].items()}
-        return Shard(**{**value, "files": files, "unreadable": tuple(Unreadable(**bad) for bad in value["unreadable"])})
+        for file in files.values():
+            if not isinstance(file.name, str) or Path(file.name).name != file.name or not isinstance(file.size, int):
+                raise InputError(f"expected the name of a file in the folder and its size, got {file}")
+        shard = Shard(**{**value, "files": files, "unreadable": tuple(Unreadable(**bad) for bad in value["unreadable"])})
+        counts = (shard.first_row, shard.end_row, shard.num_molecules, shard.num_atoms, shard.num_bonds)
+        if any(isinstance(count, bool) or not isinstance(count, int) or not 0 <= count < 2**63 for count in counts):
+            raise InputError(f"expected counts of rows, molecules, atoms and bonds, got {str(counts)[:80]}")
+        if not files.keys() >= ARRAYS:
+            raise InputError(f"expected the arrays {sorted(ARRAYS)}, got {sorted(files)}")
+        return shard
 
 
 @dataclass(frozen=True)
@@ -99,11 +110,16 @@ class Manifest:
         if not path.is_file():
             raise FileNotFoundError(f"{folder} holds no finished molecule store: {MANIFEST} is missing")
         value = read_json(path)
-        if not isinstance(value, dict) or {"job", "num_rows", "shards"} - value.keys() or "format" not in value["job"]:
-            raise ValueError(f"{path} is damaged: expected 'job', 'num_rows' and 'shards'")
-        if value["job"]["format"] != FORMAT:
-            raise ValueError(f"{path} has format {value['job']['format']}, expected {FORMAT}: build the store again")
-        return Manifest(value["job"], value["num_rows"], tuple(Shard.from_json(shard) for shard in value["shards"]))
+        kinds = {"job": dict, "num_rows": int, "shards": list}
+        if not isinstance(value, dict) or any(not isinstance(value.get(name), kind) for name, kind in kinds.items()):
+            raise InputError(f"{path} is damaged: expected 'job', 'num_rows' and 'shards'")
+        with reading(path, "the manifest of a molecule store"):
+            if value["job"]["format"] != FORMAT:
+                raise InputError(f"{path} has format {value['job']['format']}, expected {FORMAT}: build the store again")
+            manifest = Manifest(value["job"], value["num_rows"], tuple(Shard.from_json(shard) for shard in value["shards"]))
+            if not all(isinstance(name, str) for name in manifest.target_names):
+                raise InputError(f"expected names of targets, got {str(manifest.target_names)[:80]}")
+        return manifest
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,14 +158,15 @@ def _both_ways(bonds: NDArray[np.uint16]) -> tuple[NDArray[np.uint16], NDArray[n
 class MoleculeStore:
     """Random access to the molecules of a store; picklable, files are mapped at first use in each process."""
 
-    def __init__(self, path: str | Path, *, verify: bool = False) -> None:
+    def __init__(self, path: str | Path, *, verify: bool = True) -> None:
+        """``verify`` compares all files with their checksums, a gigabyte in a second or two; sizes are compared always."""
         self.path = Path(path)
         self.manifest = Manifest.read(self.path)
         self._starts = list(accumulate((shard.num_molecules for shard in self.manifest.shards), initial=0))
         self._maps: dict[int, dict[str, NDArray[Any]]] = {}
         for shard in self.manifest.shards:
             if problem := shard.problem(self.path, checksums=verify):
-                raise ValueError(f"the molecule store is damaged: {problem}; build it again to repair it")
+                raise InputError(f"the molecule store is damaged: {problem}; build it again to repair it")
 
     def __len__(self) -> int:
         return self._starts[-1]
@@ -217,9 +234,11 @@ class MoleculeStore:
         if number not in self._maps:
             files = self.manifest.shards[number].files
             # plain views: slicing an np.memmap costs several times as much
-            self._maps[number] = {
-                array: np.load(self.path / file.name, mmap_mode="r").view(np.ndarray) for array, file in files.items()
-            }
+            with reading(self.path, "a whole molecule store"):
+                self._maps[number] = {
+                    array: np.load(self.path / file.name, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+                    for array, file in files.items()
+                }
         return self._maps[number]
 
     def _all(self, read: Any, empty: NDArray[Any]) -> NDArray[Any]:

@@ -9,7 +9,6 @@ size; ``edges`` (total edges, 2) comes with ``edge_counts`` (sets,); ``partition
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -20,10 +19,13 @@ import numpy as np
 import numpy.typing as npt
 from torch.utils.data import Dataset
 
+from anyorder.arrays import read_arrays
+from anyorder.errors import InputError, reading
 from anyorder.experiments.set_to_graph.sets import SetSample
 from anyorder.extras import require
 
 FEATURES, SIZES, EDGES, EDGE_COUNTS, PARTITION = "features", "sizes", "edges", "edge_counts", "partition"
+MOST_POINTS = 2**31
 Array = npt.NDArray[Any]
 
 
@@ -78,10 +80,8 @@ def read_sets(path: Path | str) -> OwnSets:
         raise ValueError(f"{path}: expected a file ending in {' or '.join(readers)}, got {path.suffix or 'no ending'!r}")
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist or is not a file")
-    try:
+    with reading(path):
         return _own_sets(readers[path.suffix](path))
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
 
 
 def _own_sets(columns: Mapping[str, Ragged]) -> OwnSets:
@@ -153,8 +153,8 @@ def _read_parquet(path: Path) -> dict[str, Ragged]:
             names = file.schema_arrow.names
             _require_features(names)
             table = file.read(columns=[name for name in (FEATURES, EDGES, PARTITION) if name in names])
-    except (arrow.ArrowInvalid, OSError) as error:
-        raise ValueError(f"this is not a whole Parquet file ({error})") from error
+    except (arrow.ArrowException, OSError) as error:
+        raise InputError(f"this is not a whole Parquet file ({error})") from error
     columns = {FEATURES: _nested_lists(table[FEATURES], FEATURES)}
     if EDGES in names:
         columns[EDGES] = _nested_lists(table[EDGES], EDGES, width=2)
@@ -209,14 +209,8 @@ def _require_present(column: Any, name: str, rows: Ragged | None) -> None:
 
 
 def _read_npz(path: Path) -> dict[str, Ragged]:
-    try:
-        if not zipfile.is_zipfile(path):
-            raise ValueError("this is not a whole NPZ file: expected a zip archive, as numpy.savez writes it")
-        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            _require_features(file.files)
-            arrays = {name: file[name] for name in file.files}
-    except (zipfile.BadZipFile, EOFError) as error:
-        raise ValueError(f"this is not a whole NPZ file ({error})") from error
+    arrays = read_arrays(path)
+    _require_features(arrays)
     features, sizes = _npz_features(arrays)
     columns = {FEATURES: Ragged(features, sizes)}
     if EDGES in arrays:
@@ -261,9 +255,8 @@ def _counts(arrays: Mapping[str, Array], name: str, of: str, rows: int | None) -
     if counts.ndim != 1 or counts.dtype.kind not in "iu" or (rows is not None and len(counts) != rows):
         wanted = "(sets,)" if rows is None else f"({rows},)"
         raise ValueError(f"{name} must be whole numbers of shape {wanted}, got {counts.dtype} {counts.shape}")
-    counts = counts.astype(np.int64)
-    _require_rows(counts >= 0, f"{name} is negative")
-    return counts
+    _require_rows((counts >= 0) & (counts <= MOST_POINTS), f"{name} is negative or above {MOST_POINTS:,}")
+    return counts.astype(np.int64)
 
 
 def _require_shape(array: Array, name: str, shape: tuple[int, ...]) -> None:

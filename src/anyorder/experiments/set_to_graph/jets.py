@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from anyorder.errors import InputError
 from anyorder.extras import require
 from anyorder.files import replacing
 
@@ -22,7 +23,7 @@ FLAVOURS = {5: "bottom", 4: "charm", 0: "light"}
 SPLITS = {"train": "training_data.root", "valid": "valid_data.root", "test": "test_data.root"}
 
 
-class JetFileError(ValueError):
+class JetFileError(InputError):
     """A file that does not hold jets in the expected schema."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from torch.utils.data import Dataset
 
+from anyorder.arrays import read_arrays
 from anyorder.datasets.registry import data_dir
+from anyorder.errors import InputError, reading
 from anyorder.experiments.set_to_graph.sets import SetSample
 from anyorder.extras import require
 from anyorder.files import replacing
@@ -98,6 +99,16 @@ class StoredSets(Dataset[SetSample]):
         if owned != held or len(self.sizes) != len(self.edge_counts):
             raise ValueError(f"sizes and edge_counts add up to {owned} points and edges, but there are {held}")
 
+    def check(self) -> None:
+        """Refuse arrays from a file that would lead outside of a set."""
+        shapes = (self.points.ndim, self.points.dtype.kind, self.edges.ndim, self.edges.shape[1:], self.edges.dtype.kind)
+        if shapes not in ((2, "f", 2, (2,), "u"), (2, "f", 2, (2,), "i")):
+            raise InputError(f"expected points (total, channels) and edges (total, 2) of integers, got {shapes}")
+        if not np.isfinite(self.points).all() or (self.sizes < 1).any() or (self.edge_counts < 0).any():
+            raise InputError("expected finite points, and a point in every set")
+        if len(self.edges) and ((self.edges < 0) | (self.edges >= np.repeat(self.sizes, self.edge_counts)[:, None])).any():
+            raise InputError("an edge leaves its set")
+
     def __len__(self) -> int:
         return len(self.sizes)
 
@@ -132,10 +143,13 @@ class StoredSets(Dataset[SetSample]):
     def load(cls, path: Path) -> StoredSets:
         """Read what :meth:`save` wrote."""
         try:
-            with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-                return cls(file["points"], file["sizes"], file["edges"], file["edge_counts"])
-        except (KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
-            raise ValueError(f"{path} is not a whole file of stored sets ({error}): delete it and make it again") from error
+            with reading(path, "a whole file of stored sets"):
+                arrays = read_arrays(path, needed=("points", "sizes", "edges", "edge_counts"))
+                stored = cls(arrays["points"], arrays["sizes"], arrays["edges"], arrays["edge_counts"])
+                stored.check()
+                return stored
+        except InputError as error:
+            raise InputError(f"{error}: delete it and make it again") from error
 
 
 def cached_delaunay(sets: DelaunaySets, folder: Path | None = None) -> StoredSets:
@@ -146,5 +160,5 @@ def cached_delaunay(sets: DelaunaySets, folder: Path | None = None) -> StoredSet
         StoredSets.of(progress.track(sets, description=f"making {sets.name}", total=len(sets))).save(path)
     stored = StoredSets.load(path)
     if len(stored) != len(sets):
-        raise ValueError(f"{path} holds {len(stored)} sets, expected {len(sets)}: delete it and make it again")
+        raise InputError(f"{path} holds {len(stored)} sets, expected {len(sets)}: delete it and make it again")
     return stored

@@ -1,0 +1,86 @@
+"""NPZ files: named plain arrays, whose shapes are compared with what the file holds before memory is taken for them."""
+
+from __future__ import annotations
+
+import io
+import math
+import zipfile
+from collections.abc import Iterable
+from os import PathLike
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.lib import format as npy
+
+from anyorder.errors import InputError, reading
+from anyorder.files import write_bytes
+
+MAX_BYTES = 2**35
+"""What the arrays of one file may take in memory; a few kilobytes of zip can promise a thousand times as much."""
+PLAIN = "biufSU"
+"""Kinds of numbers and text; no Python objects, records or dates."""
+Arrays = dict[str, np.ndarray[Any, Any]]
+
+
+def read_arrays(path: str | PathLike[str], *, needed: Iterable[str] = (), max_bytes: int = MAX_BYTES) -> Arrays:
+    """The arrays of an NPZ file, with those that are ``needed`` among them; Python objects in it are refused, not run."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist")
+    with reading(path, "a whole NPZ file of plain arrays"):
+        if not zipfile.is_zipfile(path):
+            raise InputError(f"{path} is not a whole NPZ file: expected a zip archive, as numpy.savez writes it")
+        with zipfile.ZipFile(path) as archive:
+            arrays = _members(archive, max_bytes)
+        absent = [name for name in needed if name not in arrays]
+        if absent:
+            raise InputError(f"{path} lacks the array {absent[0]!r}: expected {list(needed)}, got {sorted(arrays)}")
+    return arrays
+
+
+def write_arrays(path: Path, arrays: Arrays) -> Path:
+    """Write named arrays, all or nothing."""
+    if path.suffix != ".npz":
+        raise ValueError(f"the file must end in .npz, got {path}")
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **arrays)
+    write_bytes(path, buffer.getvalue())
+    return path
+
+
+def _members(archive: zipfile.ZipFile, left: int) -> Arrays:
+    arrays: Arrays = {}
+    for info in archive.infolist():
+        name = info.filename.removesuffix(".npy")
+        if name in arrays:
+            raise InputError(f"the array {name!r} occurs twice")
+        if info.flag_bits & 0x1:
+            raise InputError(f"the array {name!r} is encrypted")
+        with archive.open(info) as stream:
+            size, held = _announced(stream, name), info.file_size - stream.tell()
+        if size > held:
+            raise InputError(f"the array {name!r} has {held:,} bytes, its header announces {size:,}")
+        left -= size
+        if left < 0:
+            raise InputError(f"the arrays take {size - left:,} bytes and more, at most {MAX_BYTES:,} are read")
+        with archive.open(info) as stream:
+            arrays[name] = npy.read_array(stream, allow_pickle=False)
+            if stream.read(1):
+                raise InputError(f"the array {name!r} is longer than its header announces")
+    return arrays
+
+
+def _announced(stream: IO[bytes], name: str) -> int:
+    """The bytes that the header of an array asks for."""
+    version = npy.read_magic(stream)
+    if version not in ((1, 0), (2, 0)):
+        raise InputError(f"the array {name!r} has the format {version}, expected (1, 0) or (2, 0)")
+    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    shape, _, dtype = read(stream)
+    if dtype.kind not in PLAIN:
+        what = "Python objects, which are not read" if dtype.hasobject else f"{dtype}, expected numbers or text"
+        raise InputError(f"the array {name!r} holds {what}")
+    if any(isinstance(axis, bool) or axis < 0 for axis in shape) or len(shape) > 32:
+        raise InputError(f"the array {name!r} has the shape {str(shape)[:80]}")
+    return math.prod(shape) * max(1, dtype.itemsize)
