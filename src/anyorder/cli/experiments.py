@@ -120,7 +120,9 @@ def _run(args: argparse.Namespace) -> int:
     from anyorder.training.fit import Job
     from anyorder.training.session import run_all
 
-    recipes = below(args.recipe) if args.all else [find(args.recipe)]
+    recipes = [recipe for recipe in below(args.recipe) if args.scale in recipe.scales] if args.all else [find(args.recipe)]
+    if not recipes:
+        raise ValueError(f"no recipe below {args.recipe!r} has the scale {args.scale!r}")
     if args.seeds is not None and args.seeds < 1:
         raise ValueError(f"--seeds must be at least 1, got {args.seeds}")
     seeds = range(args.seed, args.seed + (args.seeds or 1))

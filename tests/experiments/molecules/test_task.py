@@ -31,7 +31,7 @@ from anyorder.experiments.molecules.models import (
     MoleculeModel,
     MoleculeTransformer,
 )
-from anyorder.experiments.molecules.recipes import MODELS, QUICK
+from anyorder.experiments.molecules.recipes import MATCHED, MODELS, QUICK
 from anyorder.experiments.molecules.store import Molecule
 from anyorder.experiments.molecules.task import MoleculeTask, NamedMolecules, OwnMolecules
 from anyorder.layers import Softmax
@@ -316,10 +316,16 @@ def test_a_missing_official_folder_says_how_to_get_it(tmp_path: Path, capsys: py
 
 def test_quick_rows_see_the_same_molecules_and_say_what_is_reduced() -> None:
     runs = [recipe.make("quick") for recipe in below("molecules/qm9-gap")]
-    assert len(runs) == len(MODELS) == len(QUICK)
+    assert len(runs) == len(MODELS) + len(MATCHED) == len(QUICK) + len(MATCHED)
     assert len({(run.task, run.schedule, run.batch_size, run.reduced) for run in runs}) == 1
     assert isinstance(runs[0].task, NamedMolecules) and runs[0].reduced
-    assert all(not recipe.make("full").reduced for recipe in below("molecules"))
+    assert all(not recipe.make("full").reduced for recipe in below("molecules") if "full" in recipe.scales)
+
+
+def test_matched_rows_have_the_size_in_their_name() -> None:
+    for row, (config, _) in MATCHED.items():
+        count = sum(weight.numel() for weight in config.network(1).parameters())
+        assert abs(count / 1000 / int(row.split(", ")[-1].removesuffix("k")) - 1) < 0.05, (row, count)
 
 
 def test_protocol_models_have_the_published_sizes() -> None:
