@@ -53,7 +53,7 @@ def linear(values, tuples, graphs, targets, target_graphs, weights, bias, reduce
 
 
 def attention(values, tuples, graphs, targets, target_graphs, classes, score, member, normalize=True):
-    """Eq. 7-9 and 13-16, head by head.
+    """Eq. 10-12 and 16-21, head by head.
 
     ``classes`` maps position labels to the weights of a class: ``{"pointwise": w}`` or
     ``{"query": f(j), "key": f(i), "value": w[in, head, channel], "output": w[head, channel, out]}``, where ``query`` and

@@ -61,6 +61,10 @@ def test_seeds_share_one_judgement_and_another_curve_can_be_named():
     up, down = [0.5] * 8 + [0.70, 0.71], [0.5] * 8 + [0.71, 0.70]
     assert "not converged" not in render(TABLE, [with_curve("A", up), with_curve("A", down, seed=1)])
     assert "not converged" in render(TABLE, [with_curve("A", up), with_curve("A", up, seed=1)])
+    noisy = [with_curve("A", [0.5] * 8 + [0.7, 0.7 + gain], seed) for seed, gain in enumerate((0.1, -0.09, 0.02))]
+    assert "not converged" not in render(TABLE, noisy), "within the standard error"
+    assert "not converged" in render(TABLE, [with_curve("A", [0.7] * 9)]), "too few to see a tenth"
+    assert "not converged" not in render(TABLE, [with_curve("A", [0.7])]), "evaluated once"
     assert "not converged" not in render(replace(TABLE, curve="accuracy"), [with_curve("A", up)]), "no such curve"
 
 

@@ -1,4 +1,4 @@
-"""``anyorder list | show | run | resume | table | plot | collect``: the experiments of the paper."""
+"""``anyorder list | show | run | resume | table | reproduced | plot | collect``: the experiments of the paper."""
 
 from __future__ import annotations
 
@@ -28,6 +28,10 @@ def add_commands(commands: Any) -> None:
     table.add_argument("--records", type=Path, default=RESULTS, metavar="DIR", help=f"default: {RESULTS}/")
     table.add_argument("--format", choices=("text", "markdown", "csv"), default="text")
     table.add_argument("--scale", choices=("quick", "medium", "full"), help="only runs of this scale")
+    page = _add(
+        commands, "reproduced", _reproduced, "print what was reproduced: a line per table of the paper, from records"
+    )
+    page.add_argument("--records", type=Path, default=RESULTS, metavar="DIR", help=f"default: {RESULTS}/")
     plot = _add(commands, "plot", _plot, "draw learning curves from records")
     plot.add_argument("name", help="a table")
     plot.add_argument("--metric", default="loss", help="loss, or a metric of the evaluations (default: loss)")
@@ -154,6 +158,15 @@ def _table(args: argparse.Namespace) -> int:
     table = find_table(args.name)
     records = read_records(args.records, table=table.name)
     print(render(table, records, form=args.format, scale=args.scale))
+    return 0
+
+
+def _reproduced(args: argparse.Namespace) -> int:
+    from anyorder.experiments import TABLES
+    from anyorder.training.records import read_records
+    from anyorder.training.reproduced import summarise
+
+    print(summarise(TABLES.values(), read_records(args.records)))
     return 0
 
 

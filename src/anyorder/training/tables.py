@@ -19,6 +19,21 @@ SCALES = ("full", "medium", "quick")
 
 
 @dataclass(frozen=True)
+class Claim:
+    """What the paper says in a table: ours against its strongest rival on a dataset, by the first metric above all."""
+
+    title: str
+    dataset: str
+    metrics: tuple[str, ...]
+    ours: str
+    rival: str
+    stands_for: str = ""
+    """The dataset of the paper, where another one is measured in its place."""
+    paper_rows: dict[str, str] = field(default_factory=dict)
+    """The names of the rows in the paper, where they differ."""
+
+
+@dataclass(frozen=True)
 class Table:
     """A table of the paper: its datasets, rows and metrics in their order, and the values printed there."""
 
@@ -33,6 +48,7 @@ class Table:
     curve: str = ""
     """The metric whose curve says whether a training has converged; the first one unless named."""
     lower_is_better: bool = False
+    claims: tuple[Claim, ...] = ()
 
     def order(self, dataset: str, scale: str, row: str) -> tuple[object, ...]:
         """Where a line of the table belongs."""
@@ -154,7 +170,10 @@ def _notes(records: Sequence[Record], rising: bool) -> list[str]:
     notes = [f"{kind}: {text}" for kind, text in sorted({(r.scale, r.reduced) for r in records if r.reduced})]
     notes += [f"{r.dataset}, {r.scale}, {r.row}, seed {r.seed}: {r.unfinished} so far" for r in records if r.unfinished]
     if rising:
-        notes.append(f"{NOT_CONVERGED}: over the last tenth of its evaluations the row got better by more than 0.2 %")
+        notes.append(
+            f"{NOT_CONVERGED}: the last tenth of the evaluations is better than the tenth before by more than 0.2 %, or "
+            "there are fewer than ten"
+        )
     return notes
 
 
