@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from anyorder import experiments  # only names: what a saved model is made of is found by them
+
 if TYPE_CHECKING:
     from anyorder.layers import (
         Elu,
@@ -91,6 +93,7 @@ __all__ = [
     "SymmetricIndexSet",
     "SymmetricLinear",
     "collate",
+    "experiments",
     "load",
     "mixed_linear",
     "redraw_features",

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from anyorder.cli import main
 from anyorder.datasets import download, fetch, registry, verify
 from anyorder.datasets.commands import add_command, add_commands
 from anyorder.datasets.entries import DataFile, Dataset
@@ -168,10 +169,7 @@ def register(monkeypatch: pytest.MonkeyPatch, known: Dataset) -> None:
 
 
 def data(*words: str) -> int:
-    parser = argparse.ArgumentParser(prog="anyorder")
-    add_commands(parser.add_subparsers(required=True))
-    args = parser.parse_args(["data", *words])
-    return int(args.run(args))
+    return main(["data", *words])
 
 
 class TestCommands:

@@ -8,9 +8,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 
-from anyorder.cli import algebra, bench, experiments, models
+from anyorder.cli import algebra, bench, domains, experiments, predict
+from anyorder.cli.errors import report
+from anyorder.cli.lazy import LazyParser
 from anyorder.datasets.commands import add_commands as add_data
-from anyorder.experiments.set_to_graph import commands as set_to_graph
 from anyorder.ops.allocation import keep_freed_memory
 from anyorder.training.processes import is_main
 
@@ -27,21 +28,24 @@ _EXAMPLES = """examples:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of all commands."""
-    top = argparse.ArgumentParser(
+    top = LazyParser(
         prog="anyorder", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     top.add_argument("--version", action="version", version=f"anyorder {_version()}")
-    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=LazyParser)
     algebra.add_commands(commands)
     experiments.add_commands(commands)
-    models.add_commands(commands)
+    domains.add_groups(commands)
+    predict.add_commands(commands)
+    domains.add_below("", commands)
     bench.add_commands(commands)
-    set_to_graph.add_data(add_data(commands))
+    domains.add_below("data", add_data(commands))
+    top.set_defaults(traceback=False)
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; an error of the user's is a message and exit code 1, not a traceback."""
+    """Run a command; an error is a message and exit code 1, and the traceback of an unexpected one is in a file."""
     args = parser().parse_args(arguments)
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # read when torch is loaded: leave warnings to us
     try:
@@ -50,17 +54,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever reads has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except (OSError, ValueError, TypeError, ModuleNotFoundError, FloatingPointError) as error:
-        print(f"error: {_explained(error)}", file=sys.stderr)
-        return 1
-    except RuntimeError as error:
-        if "peer" not in str(error):
-            raise
-        print("error: another process of this run has ended, so this one ends, too", file=sys.stderr)
-        return 1
     except KeyboardInterrupt:
-        print("interrupted; `anyorder resume DIR` goes on with a run", file=sys.stderr)
+        print("interrupted; `anyorder resume DIR` resumes a run", file=sys.stderr)
         return 130
+    except Exception as error:
+        return report(error, with_traceback=args.traceback)
 
 
 def script() -> int:
@@ -77,14 +75,6 @@ def _only_the_first_speaks() -> Iterator[None]:
         return
     with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
         yield
-
-
-def _explained(error: Exception) -> str:
-    if isinstance(error, ModuleNotFoundError) and error.name in ("lightning", "safetensors", "sklearn", "tensorboard"):
-        return f"{error.name} is needed here and is not installed: pip install 'anyorder[train]'"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror if error.filename is None else f"{error.strerror}: {error.filename}"
-    return str(error) or type(error).__name__
 
 
 def _version() -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-RESULTS, RUNS = Path("results"), Path("runs")
+from anyorder.training.options import RUNS, add_machine, machine
+
+RESULTS = Path("results")
 
 
 def add_commands(commands: Any) -> None:
@@ -72,38 +73,14 @@ def _add_variant(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a setting of a run")
 
 
-def add_machine(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--devices", type=int, metavar="N", help="processes on this machine (default: 1)")
-    parser.add_argument("--nodes", type=int, metavar="N", help="machines, with torchrun or SLURM (default: 1)")
-    parser.add_argument("--accelerator", metavar="KIND", help="cpu, gpu or auto (default: auto)")
-    parser.add_argument("--precision", metavar="KIND", help="32-true, bf16-mixed or 16-mixed (default: 32-true)")
-    parser.add_argument("--workers", type=int, metavar="N", help="data-loader processes (default: 0)")
-    parser.add_argument("--data-dir", type=Path, metavar="DIR", help="folder of the datasets (default: $ANYORDER_DATA)")
-    parser.add_argument("--save-every", type=float, metavar="SECONDS", help="save within an epoch, too (default: 600)")
-    parser.add_argument(
-        "--minutes", type=float, metavar="N", help="stop after the epoch then and test; the same command or resume goes on"
-    )
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
-
-
-def machine(args: argparse.Namespace, began: Any = None) -> Any:
-    """Where to run, from the arguments of ``add_machine``; what they leave open is as it was where the run began."""
-    from anyorder.training.machine import Machine
-
-    names = ("devices", "nodes", "precision", "workers", "accelerator", "data_dir", "save_every", "minutes")
-    given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
-    return replace(began or Machine(), **given, progress=not args.quiet)
-
-
 def _list(args: argparse.Namespace) -> int:
-    from anyorder.experiments import RECIPES, TABLES, find_table
+    from anyorder.experiments import find_table, recipes_of, table_names
 
-    chosen = [find_table(args.table)] if args.table else TABLES.values()
-    for table in chosen:
-        print(table.title)
-        recipes = [recipe for recipe in RECIPES.values() if recipe.table == table.name]
-        width = max(len(recipe.name) for recipe in recipes)
-        for recipe in recipes:
+    for name in [args.table] if args.table else table_names():
+        print(find_table(name).title)
+        recipes = recipes_of(name)
+        width = max(map(len, recipes))
+        for recipe in recipes.values():
             print(f"  {recipe.name:<{width}}  {recipe.dataset}: {recipe.row}")
         print()
     return 0

@@ -20,7 +20,7 @@ _WHERE = "Datasets live in --data-dir, else in $ANYORDER_DATA, else in the user'
 
 
 def add_commands(subparsers: Subparsers) -> Subparsers:
-    """Register `data` and its commands, and return the place where further ones are added with :func:`add_command`."""
+    """Add `data` and its commands; returns the place where further ones are added."""
     parser = subparsers.add_parser(
         "data", help="list, download and check datasets", description=f"List, download and check datasets. {_WHERE}"
     )
@@ -38,27 +38,23 @@ def add_commands(subparsers: Subparsers) -> Subparsers:
 
 
 def add_command(commands: Subparsers, name: str, handler: Handler, summary: str) -> argparse.ArgumentParser:
-    """Add one command with its `--data-dir`; errors of the handler become a message and exit code 1."""
-    description = f"{summary[0].upper()}{summary[1:]}. {_WHERE}"
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=description)
-    parser.add_argument("--data-dir", metavar="DIR", default=None, help="folder of the datasets")
-    parser.set_defaults(run=_reporting(handler))
+    """Add one command with its `--data-dir`."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
+    )
+    add_folder(parser, handler)
     return parser
+
+
+def add_folder(parser: argparse.ArgumentParser, handler: Handler) -> None:
+    """What all commands of `data` share: the option `--data-dir` and where datasets live without it."""
+    parser.description = f"{parser.description} {_WHERE}"
+    parser.add_argument("--data-dir", metavar="DIR", default=None, help="folder of the datasets")
+    parser.set_defaults(run=handler)
 
 
 def _add_names(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="+", metavar="NAME", help="datasets of `anyorder data list`")
-
-
-def _reporting(handler: Handler) -> Handler:
-    def run(args: argparse.Namespace) -> int:
-        try:
-            return handler(args)
-        except (OSError, ValueError) as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 1
-
-    return run
 
 
 def _list(args: argparse.Namespace) -> int:

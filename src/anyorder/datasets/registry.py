@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from anyorder.datasets.catalogue import CATALOGUE
 from anyorder.datasets.entries import DataFile, Dataset
+from anyorder.suggest import closest
 
-__all__ = ["DATASETS", "DataFile", "Dataset", "data_dir", "dataset", "folder", "locate", "missing", "originals_folder"]
+__all__ = [
+    "DATASETS",
+    "DataFile",
+    "Dataset",
+    "cache_folder",
+    "data_dir",
+    "dataset",
+    "folder",
+    "locate",
+    "missing",
+    "originals_folder",
+]
 
 DATASETS: dict[str, Dataset] = {entry.name: entry for entry in CATALOGUE}
 
@@ -27,14 +38,13 @@ def dataset(name: str) -> Dataset:
     ValueError: unknown dataset 'jets_alise': did you mean 'jets_alice'? `anyorder data list` shows all of them
     """
     if name not in DATASETS:
-        close = _nearest(name, [*DATASETS])
-        raise ValueError(f"unknown dataset {name!r}: {close}`anyorder data list` shows all of them")
+        raise ValueError(f"unknown dataset {name!r}: {_hint(name, DATASETS)}`anyorder data list` shows all of them")
     return DATASETS[name]
 
 
 def data_dir(given: Folder = None) -> Path:
     """The folder of all datasets: the one given, else $ANYORDER_DATA, else the user's cache folder."""
-    chosen = given if given is not None else os.environ.get("ANYORDER_DATA") or _cache_folder()
+    chosen = given if given is not None else os.environ.get("ANYORDER_DATA") or cache_folder()
     return Path(chosen).expanduser().absolute()
 
 
@@ -105,22 +115,20 @@ def _part(entry: Dataset, part: str) -> tuple[DataFile, ...]:
     if entry.files and not chosen:
         paths = [file.path for file in entry.files]
         known = dict.fromkeys([*(path.split("/")[0] for path in paths), *paths])
-        close = _nearest(part, [*known])
-        raise ValueError(f"{entry.name} has no part {part!r}: {close}expected one of {', '.join(known)}")
+        raise ValueError(f"{entry.name} has no part {part!r}: {_hint(part, known)}expected one of {', '.join(known)}")
     return chosen
 
 
-def _nearest(name: str, known: Sequence[str]) -> str:
-    lowered = {entry.lower(): entry for entry in known}
-    close = difflib.get_close_matches(name.lower(), lowered, n=1)
-    return f"did you mean {lowered[close[0]]!r}? " if close else ""
+def _hint(name: str, known: Iterable[str]) -> str:
+    close = closest(name, known, cutoff=0.6)
+    return "" if close is None else f"did you mean {close!r}? "
 
 
 def _root(given: Folder) -> Path:
     return data_dir(given)
 
 
-def _cache_folder() -> Path:
+def cache_folder() -> Path:
     """The platform's folder for files that can be had again."""
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "anyorder" / "data"

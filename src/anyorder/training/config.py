@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import difflib
+import importlib
 import math
 import types
 import typing
 from functools import cache
 from typing import Any, TypeVar
+
+from anyorder.suggest import nearest
+from anyorder.training import registry
 
 Value = TypeVar("Value")
 _TYPES: dict[str, type] = {}
@@ -23,6 +26,20 @@ def configurable(cls: type[Value]) -> type[Value]:
     if known.__qualname__ != cls.__qualname__ or known.__module__ != cls.__module__:
         raise ValueError(f"two configurations are called {cls.__name__}: {known.__module__} and {cls.__module__}")
     return cls
+
+
+def find_type(name: Any) -> type | None:
+    """The configuration type of a name, from the module that is registered for it; None where there is none."""
+    home = None if name in _TYPES else registry.home_of(name)
+    if home is not None:
+        importlib.import_module(home)
+        if name not in _TYPES:
+            raise ValueError(f"{home} is registered as the module of the configuration {name}, which it does not define")
+    return _TYPES.get(name)
+
+
+def _known() -> list[str]:
+    return [*{*_TYPES, *registry.homes()}]
 
 
 def to_data(value: Any) -> Any:
@@ -54,9 +71,9 @@ def from_data(data: Any) -> Any:
 
 def make(name: Any, settings: dict[str, Any]) -> Any:
     """A registered configuration from its settings, each of the type that is declared."""
-    if name not in _TYPES:
-        raise ValueError(f"unknown configuration type {name!r}{nearest(str(name), _TYPES)}")
-    cls = _TYPES[name]
+    cls = find_type(name)
+    if cls is None:
+        raise ValueError(f"unknown configuration type {name!r}{nearest(str(name), _known())}")
     hints = _hints(cls)
     for key in settings:
         if key not in hints:
@@ -176,7 +193,7 @@ def _parse(text: str) -> Any:
     words: dict[str, Any] = {"true": True, "false": False, "none": None}
     if text in words:
         return words[text]
-    if text in _TYPES:
+    if find_type(text) is not None:
         return make(text, {})
     try:
         return _evaluate(ast.parse(text, mode="eval").body)
@@ -191,8 +208,9 @@ class _NotAValue(Exception):
 def _evaluate(node: ast.expr) -> Any:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         name = node.func.id
-        order = [field.name for field in dataclasses.fields(_TYPES[name])] if name in _TYPES else []
-        if name in _TYPES and len(node.args) > len(order):
+        cls = find_type(name)
+        order = [] if cls is None else [field.name for field in dataclasses.fields(cls)]
+        if cls is not None and len(node.args) > len(order):
             raise ValueError(f"{name} has {len(order)} settings, got {len(node.args)}")
         placed = {key: _evaluate(argument) for key, argument in zip(order, node.args, strict=False)}
         for keyword in node.keywords:
@@ -206,14 +224,3 @@ def _evaluate(node: ast.expr) -> Any:
         return ast.literal_eval(node)
     except ValueError as error:
         raise _NotAValue from error
-
-
-def nearest(name: str, known: typing.Iterable[str]) -> str:
-    """A hint for an error message: the known name that was probably meant, or all of them.
-
-    >>> nearest("leraning_rate", ["learning_rate", "seed"])
-    "; did you mean 'learning_rate'?"
-    """
-    names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    return f"; did you mean {close[0]!r}?" if close else f"; expected one of {names}"

@@ -22,6 +22,7 @@ from anyorder.training.keeper import Keeper
 from anyorder.training.loaders import Loaders
 from anyorder.training.machine import Machine
 from anyorder.training.module import TaskModule
+from anyorder.training.processes import naming_lost_peers
 from anyorder.training.records import RECORD, Record, commit, hardware, now, split_metrics, versions
 from anyorder.training.run import Run, Splits
 from anyorder.training.states import MARK, check_state, read_state
@@ -82,9 +83,10 @@ def carry_out(
     trainer.log_every_n_steps = max(1, min(50, steps // 10))  # type: ignore[attr-defined]
     module = TaskModule(run, model, steps_per_epoch=steps, idle=shares.idle)
     validation = loaders.evaluation(splits.valid) if splits.valid is not None else None
-    trainer.fit(module, train, validation, ckpt_path=None if state is None else str(folder / LAST))
-    keeper.use_best(trainer, module)
-    trainer.test(module, loaders.evaluation(splits.test), verbose=False)
+    with naming_lost_peers():
+        trainer.fit(module, train, validation, ckpt_path=None if state is None else str(folder / LAST))
+        keeper.use_best(trainer, module)
+        trainer.test(module, loaders.evaluation(splits.test), verbose=False)
     record = _record(job, machine, module, keeper)
     if trainer.is_global_zero:
         _finish(folder, record, run, model, splits)

@@ -10,8 +10,8 @@ from typing import Any
 import lightning.pytorch as pl
 from lightning.pytorch.callbacks import Callback
 
+from anyorder.suggest import nearest
 from anyorder.training.checkpoints import LAST, load_weights, save_weights
-from anyorder.training.config import nearest
 from anyorder.training.module import TaskModule
 from anyorder.training.run import Run
 

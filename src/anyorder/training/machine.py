@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from anyorder.training.config import nearest
+from anyorder.suggest import nearest
 
 PRECISIONS = ("32-true", "bf16-mixed", "16-mixed")
 ACCELERATORS = ("auto", "cpu", "gpu", "cuda", "mps")

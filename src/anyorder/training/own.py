@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from anyorder.cli.experiments import RUNS, add_machine, machine
+from anyorder.training.options import RUNS, add_machine, machine
 
 
 def count(text: str) -> int:
@@ -14,6 +14,13 @@ def count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
     return int(text)
+
+
+def describe(parser: argparse.ArgumentParser, more: str = "", epilog: str = "") -> None:
+    """Say more below the help line of a command; ``epilog`` keeps its lines."""
+    parser.description = f"{parser.description} {more}".rstrip()
+    if epilog:
+        parser.epilog, parser.formatter_class = epilog, argparse.RawDescriptionHelpFormatter
 
 
 def add_options(

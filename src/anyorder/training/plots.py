@@ -10,7 +10,7 @@ from typing import Any
 
 from anyorder.extras import require
 from anyorder.files import replacing
-from anyorder.training.config import nearest
+from anyorder.suggest import nearest
 from anyorder.training.records import Record
 
 _COLUMNS = 3

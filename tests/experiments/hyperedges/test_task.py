@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from anyorder.algebra import select
 from anyorder.cli import main
-from anyorder.experiments import hyperedges as recipes
+from anyorder.experiments.hyperedges import recipes
 from anyorder.experiments.hyperedges.batches import Known, NumberedBatches, Positives, TupleBatch, TupleSet, distinct_tuples
 from anyorder.experiments.hyperedges.data import TypedHyperedges
 from anyorder.experiments.hyperedges.models import (

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from anyorder.training.own import add_options, add_shares, count, model_folder, train
+from anyorder.training.own import add_options, add_shares, count, describe, model_folder, train
 
 MODELS = (
     "ours",
@@ -27,19 +27,16 @@ EXAMPLE = """examples:
 """
 
 
-def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
-    """``anyorder train hyperedges``, and what ``predict`` takes for its models."""
-    predict.add_argument("--candidates", type=Path, metavar="CSV", help="hyperedges: tuples to score")
-    predict.add_argument("--complete", metavar="TUPLE", help='hyperedges: a tuple with gaps, "user42,?,?"; ranks what fits')
-    predict.add_argument("--top", type=int, metavar="N", help="hyperedges: how many completions (default: 10)")
-    text = "predict which entities belong together, after a table of tuples of your own"
-    parser: argparse.ArgumentParser = kinds.add_parser(
-        "hyperedges",
-        help=text,
-        description=f"{text[0].upper()}{text[1:]}: names or numbers, one column per kind of entity.",
-        epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_predict(parser: argparse.ArgumentParser) -> None:
+    """What ``predict`` takes for these models."""
+    parser.add_argument("--candidates", type=Path, metavar="CSV", help="hyperedges: tuples to score")
+    parser.add_argument("--complete", metavar="TUPLE", help='hyperedges: a tuple with gaps, "user42,?,?"; ranks what fits')
+    parser.add_argument("--top", type=int, metavar="N", help="hyperedges: how many completions (default: 10)")
+
+
+def add_train(parser: argparse.ArgumentParser) -> None:
+    """``anyorder train hyperedges``."""
+    describe(parser, "The table has names or numbers, one column per kind of entity.", EXAMPLE)
     parser.set_defaults(run=_train)
     parser.add_argument("--data", type=Path, required=True, metavar="CSV", help="table in UTF-8; repeated rows count more")
     parser.add_argument("--columns", required=True, metavar="A,B,...", help="the columns of a tuple, two or more")

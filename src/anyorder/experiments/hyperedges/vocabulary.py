@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import numpy as np
 from anyorder.errors import InputError, reading
 from anyorder.experiments.hyperedges.tuples import Ints, offsets_of
 from anyorder.files import read_json, write_bytes
+from anyorder.suggest import closest
 
 FORMAT = "anyorder vocabulary 1"
 CLOSE_ENOUGH = 20_000  # names that are compared one by one; of more, those with the same beginning
@@ -132,8 +132,4 @@ def _nearest(name: str, names: Sequence[str]) -> str | None:
         start = name[:2].casefold()
         names = [known for known in names if known[:2].casefold() == start and abs(len(known) - len(name)) < 4]
         names = names[:CLOSE_ENOUGH]
-    folded: dict[str, str] = {}
-    for known in names:
-        folded.setdefault(known.casefold(), known)
-    close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
-    return folded[close[0]] if close else None
+    return closest(name, names)

@@ -6,18 +6,22 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from anyorder.training.own import add_options, model_folder, train
+from anyorder.training.own import add_options, describe, model_folder, train
 
-_TEXT = "classify the nodes of a hypergraph"
 _FORMS = """The hypergraph is a list of hyperedges (one a line, the names of its nodes separated by tabs, commas or
 blanks) with a CSV file of labels (columns node, label) and perhaps one of features (node, then numbers), or one HIF file
 (JSON), whose node attributes are the features and the label. Nodes without a label are not trained on; `anyorder predict`
 names their class."""
 
 
-def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
-    """The command and its options."""
-    parser = kinds.add_parser("hypergraph", help=_TEXT, description=f"{_TEXT.capitalize()}. {_FORMS}")
+def add_predict(parser: argparse.ArgumentParser) -> None:
+    """What ``predict`` takes for these models."""
+    parser.add_argument("--features", type=Path, metavar="FILE", help="hypergraphs: CSV of node features")
+
+
+def add_train(parser: argparse.ArgumentParser) -> None:
+    """``anyorder train hypergraph``."""
+    describe(parser, _FORMS)
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--edges", type=Path, metavar="FILE", help="hyperedges, one a line")
     source.add_argument("--hif", type=Path, metavar="FILE", help="hypergraph in the interchange format (.json, .json.gz)")
@@ -28,13 +32,11 @@ def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="NAME", help=rows)
     add_options(parser, "hypergraph", epochs=300)
     parser.set_defaults(run=_train)
-    if "--features" not in predict._option_string_actions:
-        predict.add_argument("--features", type=Path, metavar="FILE", help="hypergraphs: CSV of node features")
 
 
 def _train(args: argparse.Namespace) -> int:
     from anyorder.experiments.hypergraphs.models import DEFAULT, MODELS
-    from anyorder.training.config import nearest
+    from anyorder.suggest import nearest
     from anyorder.training.run import Optimiser, Run, Schedule, slug
 
     names = {slug(row): row for row in MODELS}

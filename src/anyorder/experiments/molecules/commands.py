@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from anyorder.training.own import add_options, add_shares, count, model_folder, train
+from anyorder.training.own import add_options, add_shares, count, describe, model_folder, train
 
 MODELS = ("ours", "transformer", "mlp_pi", "gin", "gcn", "gin-vn", "gcn-vn", "fingerprint")
 EXAMPLE = """examples:
@@ -16,17 +16,14 @@ EXAMPLE = """examples:
 """
 
 
-def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
-    """``anyorder train molecules``, and what ``predict`` takes for its models."""
-    predict.add_argument("--smiles", metavar="COLUMN", help="molecules: column of the SMILES (default: as in training)")
-    text = "predict numbers or classes from SMILES, after a table of your own"
-    parser: argparse.ArgumentParser = kinds.add_parser(
-        "molecules",
-        help=text,
-        description=f"{text[0].upper()}{text[1:]}.",
-        epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_predict(parser: argparse.ArgumentParser) -> None:
+    """What ``predict`` takes for these models."""
+    parser.add_argument("--smiles", metavar="COLUMN", help="molecules: column of the SMILES (default: as in training)")
+
+
+def add_train(parser: argparse.ArgumentParser) -> None:
+    """``anyorder train molecules``."""
+    describe(parser, epilog=EXAMPLE)
     parser.set_defaults(run=_train)
     parser.add_argument("--data", type=Path, required=True, metavar="CSV", help="table with a header, plain or gzip")
     parser.add_argument("--smiles", default="smiles", metavar="COLUMN", help="column of the SMILES (default: smiles)")
@@ -42,10 +39,8 @@ def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
     add_options(parser, "molecules", epochs=60, items="molecules", batch_size=32)
 
 
-def add_explain(commands: Any) -> None:
+def add_explain(parser: argparse.ArgumentParser) -> None:
     """``anyorder explain``: where a trained model looks."""
-    text = "draw a molecule with the attention of a trained model"
-    parser: argparse.ArgumentParser = commands.add_parser("explain", help=text, description=f"{text.capitalize()}.")
     parser.set_defaults(run=_explain)
     parser.add_argument("folder", type=Path, help="folder of a run or of `anyorder train molecules`")
     parser.add_argument("--smiles", required=True, help="the molecule")

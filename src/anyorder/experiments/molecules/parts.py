@@ -44,7 +44,7 @@ def limited(opened: SplitMolecules, limits: dict[str, int | None], name: str) ->
 def cache_dir(root: Path) -> Path:
     """Where stores of graphs go: into the data folder, or the user's own where that is read-only."""
     nearest = next(folder for folder in (root, *root.parents) if folder.exists())
-    return (root if os.access(nearest, os.W_OK) else registry._cache_folder()) / "cache"
+    return (root if os.access(nearest, os.W_OK) else registry.cache_folder()) / "cache"
 
 
 def build_options(table: Path, max_atoms: int | None = None) -> BuildOptions:

@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from anyorder.training.own import add_options, add_shares, count, model_folder, train
+from anyorder.datasets.commands import add_folder
+from anyorder.training.own import add_options, add_shares, count, describe, model_folder, train
 
 MODELS = ("ours", "ours-phi", "s2g", "s2g-plus", "siam", "siam-3", "gnn", "mlp")
 EXAMPLE = """examples:
@@ -16,16 +17,9 @@ EXAMPLE = """examples:
 """
 
 
-def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
+def add_train(parser: argparse.ArgumentParser) -> None:
     """``anyorder train set-to-graph``."""
-    text = "predict the edges, or a partition, of sets of points"
-    parser: argparse.ArgumentParser = kinds.add_parser(
-        "set-to-graph",
-        help=text,
-        description=f"{text[0].upper()}{text[1:]}, after sets of your own.",
-        epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    describe(parser, epilog=EXAMPLE)
     parser.set_defaults(run=_train)
     parser.add_argument(
         "--data", type=Path, required=True, metavar="FILE", help=".parquet or .npz: a set per row, with edges or a partition"
@@ -38,14 +32,8 @@ def add_train(kinds: Any, predict: argparse.ArgumentParser) -> None:
     add_options(parser, "set-to-graph", epochs=30, items="sets", batch_size=16)
 
 
-def add_draw(commands: Any) -> None:
+def add_draw(parser: argparse.ArgumentParser) -> None:
     """``anyorder draw delaunay``."""
-    text = "draw what trained models answer"
-    kinds = commands.add_parser("draw", help=text, description=f"{text.capitalize()}.").add_subparsers(
-        dest="kind", metavar="KIND", required=True
-    )
-    text = "draw triangulations: edges that are right, missed and wrong"
-    parser: argparse.ArgumentParser = kinds.add_parser("delaunay", help=text, description=f"{text.capitalize()}.")
     parser.set_defaults(run=_draw)
     parser.add_argument(
         "folders", type=Path, nargs="*", metavar="DIR", help="runs, side by side (default: the models that come along)"
@@ -55,19 +43,21 @@ def add_draw(commands: Any) -> None:
     parser.add_argument("--output", type=Path, default=Path("delaunay.png"), metavar="FILE", help=".png, .svg or .pdf")
 
 
-def add_data(commands: Any) -> None:
-    """``anyorder data simulate`` and ``anyorder data statistics``."""
-    from anyorder.datasets.commands import add_command
+def add_simulate(parser: argparse.ArgumentParser) -> None:
+    """``anyorder data simulate``."""
+    add_folder(parser, _simulate)
+    parser.add_argument("what", choices=("jets",), help="the kind of data")
+    parser.add_argument("--jets", type=int, default=60_000, metavar="N", help="number of jets (default: 60000)")
+    parser.add_argument("--seed", type=int, default=0, help="random seed, on which alone the sample depends (default: 0)")
+    parser.add_argument("--workers", type=int, default=1, metavar="W", help="number of processes (default: 1)")
+    parser.add_argument("--quiet", action="store_true", help="show no progress bar")
 
-    simulate = add_command(commands, "simulate", _simulate, "simulate a dataset that stands in for the published one")
-    simulate.add_argument("what", choices=("jets",))
-    simulate.add_argument("--jets", type=int, default=60_000, metavar="N", help="jets in all (default: 60000)")
-    simulate.add_argument("--seed", type=int, default=0, help="the sample depends on it alone (default: 0)")
-    simulate.add_argument("--workers", type=int, default=1, metavar="W", help="processes (default: 1)")
-    simulate.add_argument("--quiet", action="store_true", help="no progress bar")
-    known = add_command(commands, "statistics", _statistics, "describe samples of jets beside the official one")
-    known.add_argument("names", nargs="+", metavar="NAME", help="jets, jets_alice or jets_simulated")
-    known.add_argument("--output", type=Path, metavar="FILE", help="write the Markdown table to a file")
+
+def add_statistics(parser: argparse.ArgumentParser) -> None:
+    """``anyorder data statistics``."""
+    add_folder(parser, _statistics)
+    parser.add_argument("names", nargs="+", metavar="NAME", help="jets, jets_alice or jets_simulated")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="file for the Markdown table (default: print it)")
 
 
 def _train(args: argparse.Namespace) -> int:

@@ -1,0 +1,110 @@
+"""The experiments of this package: names and modules, which are imported when they are asked for."""
+
+from __future__ import annotations
+
+from anyorder.training.registry import Command, Experiment
+
+_HERE = "anyorder.experiments"
+
+CHAINS = Experiment(
+    "chains",
+    tables={"chains": f"{_HERE}.chains.recipes"},
+    types={f"{_HERE}.chains.task": ("Chains",), f"{_HERE}.chains.models": ("GraphEncoder", "GraphMLP", "MessagePassing")},
+)
+MOLECULES = Experiment(
+    "molecules",
+    tables={"molecules": f"{_HERE}.molecules.recipes"},
+    types={
+        f"{_HERE}.molecules.task": ("NamedMolecules", "OfficialMolecules", "OwnMolecules"),
+        f"{_HERE}.molecules.models": (
+            "MoleculeEncoder",
+            "MoleculeFingerprint",
+            "MoleculeMLP",
+            "MoleculeMessagePassing",
+            "MoleculeTransformer",
+        ),
+    },
+    commands=(
+        Command(
+            "train molecules",
+            "predict numbers or classes from SMILES, after a table of your own",
+            f"{_HERE}.molecules.commands:add_train",
+        ),
+        Command(
+            "explain", "draw a molecule with the attention of a trained model", f"{_HERE}.molecules.commands:add_explain"
+        ),
+    ),
+    predict=f"{_HERE}.molecules.commands:add_predict",
+)
+SET_TO_GRAPH = Experiment(
+    "set-to-graph",
+    tables={"delaunay": f"{_HERE}.set_to_graph.delaunay_recipes", "jets": f"{_HERE}.set_to_graph.jet_recipes"},
+    types={
+        f"{_HERE}.set_to_graph.delaunay_task": ("Delaunay",),
+        f"{_HERE}.set_to_graph.jet_task": ("Jets", "OneCluster", "VertexReconstruction"),
+        f"{_HERE}.set_to_graph.models": (
+            "DeepSetPairs",
+            "NearestNeighbourGNN",
+            "PaddedMLP",
+            "SetEncoder",
+            "SiamesePairs",
+            "SiameseTriplets",
+        ),
+        f"{_HERE}.set_to_graph.task": ("SetsFromFile",),
+    },
+    commands=(
+        Command(
+            "train set-to-graph",
+            "predict the edges, or a partition, of sets of points",
+            f"{_HERE}.set_to_graph.commands:add_train",
+        ),
+        Command(
+            "draw delaunay",
+            "draw triangulations: edges that are right, missed and wrong",
+            f"{_HERE}.set_to_graph.commands:add_draw",
+        ),
+        Command(
+            "data simulate",
+            "simulate a dataset that stands in for the published one",
+            f"{_HERE}.set_to_graph.commands:add_simulate",
+        ),
+        Command(
+            "data statistics",
+            "describe samples of jets beside the official one",
+            f"{_HERE}.set_to_graph.commands:add_statistics",
+        ),
+    ),
+)
+HYPERGRAPHS = Experiment(
+    "hypergraphs",
+    tables={"hypergraphs": f"{_HERE}.hypergraphs.recipes"},
+    types={
+        f"{_HERE}.hypergraphs.task": ("OwnNodes", "PublishedNodes"),
+        f"{_HERE}.hypergraphs.models": (
+            "CliqueGCN",
+            "HypergraphConvNet",
+            "HypergraphMLP",
+            "HypergraphPropagation",
+            "HypergraphTransformer",
+        ),
+    },
+    commands=(Command("train hypergraph", "classify the nodes of a hypergraph", f"{_HERE}.hypergraphs.commands:add_train"),),
+    predict=f"{_HERE}.hypergraphs.commands:add_predict",
+)
+HYPEREDGES = Experiment(
+    "hyperedges",
+    tables={"hyperedges": f"{_HERE}.hyperedges.recipes"},
+    types={
+        f"{_HERE}.hyperedges.task": ("PublishedHyperedges", "TableHyperedges"),
+        f"{_HERE}.hyperedges.models": ("TupleDHNE", "TupleEncoder", "TupleMLP", "TupleSAGNN", "TupleSimilarity"),
+    },
+    commands=(
+        Command(
+            "train hyperedges",
+            "predict which entities belong together, after a table of tuples of your own",
+            f"{_HERE}.hyperedges.commands:add_train",
+        ),
+    ),
+    predict=f"{_HERE}.hyperedges.commands:add_predict",
+)
+BUILTIN = (CHAINS, MOLECULES, SET_TO_GRAPH, HYPERGRAPHS, HYPEREDGES)
