@@ -8,7 +8,7 @@ import pytest
 
 from anyorder.experiments import RECIPES, TABLES
 from anyorder.training.records import Record
-from anyorder.training.reproduced import summarise
+from anyorder.training.reproduced import page, summarise
 from anyorder.training.tables import Claim, Table
 
 PAPER = {("D", "Ours", "F1"): "0.90", ("D", "Other", "F1"): "0.80"}
@@ -31,6 +31,13 @@ def test_values_stand_beside_the_papers() -> None:
     assert line == (
         "| Table 9, D | the same | full | F1 | Ours | 1 | 0.91 | 0.90 | Other | 1 | 0.70 | 0.80 | "
         "value reached; ahead of the rival |"
+    )
+
+
+def test_the_page_holds_the_table() -> None:
+    records = [record("Ours", 0.91), record("Other", 0.7)]
+    assert page([TABLE], records).startswith("# What was reproduced\n") and summarise([TABLE], records) in page(
+        [TABLE], records
     )
 
 

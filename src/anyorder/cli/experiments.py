@@ -30,7 +30,10 @@ def add_commands(commands: Any) -> None:
     table.add_argument("--format", choices=("text", "markdown", "csv"), default="text")
     table.add_argument("--scale", choices=("quick", "medium", "full"), help="only runs of this scale")
     page = _add(
-        commands, "reproduced", _reproduced, "print what was reproduced: a line per table of the paper, from records"
+        commands,
+        "reproduced",
+        _reproduced,
+        "print a page on what was reproduced: a line per table of the paper, from records",
     )
     page.add_argument("--records", type=Path, default=RESULTS, metavar="DIR", help=f"default: {RESULTS}/")
     plot = _add(commands, "plot", _plot, "draw learning curves from records")
@@ -141,9 +144,9 @@ def _table(args: argparse.Namespace) -> int:
 def _reproduced(args: argparse.Namespace) -> int:
     from anyorder.experiments import TABLES
     from anyorder.training.records import read_records
-    from anyorder.training.reproduced import summarise
+    from anyorder.training.reproduced import page
 
-    print(summarise(TABLES.values(), read_records(args.records)))
+    print(page(TABLES.values(), read_records(args.records)))
     return 0
 
 

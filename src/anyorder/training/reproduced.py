@@ -27,6 +27,25 @@ HEAD = (
 )
 
 
+PAGE = f"""# What was reproduced
+
+One line per table of the paper and dataset, made from the records with `anyorder reproduced`: ours and the strongest rival
+of the paper at the largest scale that both were run at, each beside the paper's value.
+
+{{table}}
+
+- *value reached*: at least the paper's value less {NEAR:.0%} of it, in every metric; only said of the paper's own dataset.
+- *ahead*, *behind*: by the first metric; *level*: the means are no further apart than the larger deviation over seeds.
+  With one seed there is no deviation, and a small difference says nothing.
+- *not converged*: see the table of the experiment. A lead over a row that has not converged is none over its authors.
+"""
+
+
+def page(tables: Iterable[Table], records: Sequence[Record]) -> str:
+    """The page "What was reproduced"."""
+    return PAGE.format(table=summarise(tables, records)).rstrip("\n")
+
+
 def summarise(tables: Iterable[Table], records: Sequence[Record]) -> str:
     """A Markdown table of all claims: ours and its strongest rival, each beside the paper's value, and a verdict."""
     cells = [list(HEAD)]
