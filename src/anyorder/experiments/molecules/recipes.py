@@ -63,7 +63,8 @@ MATCHED: dict[str, tuple[MoleculeModel, float]] = {
 }
 SEEN, EPOCHS = 50_000, 3  # by every row on the quick scale: 150,000 molecules
 NARROW = "narrower models of 4 layers without dropout (message passing: 5 layers of 128 channels)"
-REDUCED = f"{NARROW}, {EPOCHS} epochs of {SEEN:,} molecules in batches of 64 instead of 100,000 steps of 1,024"
+NAMED = "models of 4 layers (message passing: 5) without dropout, as wide as the parameters in their name say"
+FEWER = f"{EPOCHS} epochs of {SEEN:,} molecules in batches of 64 instead of 100,000 steps of 1,024"
 
 
 def _protocol(task: MoleculeTask, row: str, *, long: bool = False) -> Run:
@@ -77,7 +78,11 @@ def _quick(task: MoleculeTask, row: str) -> Run:
     model, rate = (QUICK | MATCHED)[row]
     schedule = Schedule(epochs=EPOCHS, warmup_steps=100, decay="linear")
     optimiser = Optimiser("adamw", rate, clip=5.0)
-    return Run(task, model, optimiser, schedule, batch_size=64, eval_batch_size=256, reduced=REDUCED)
+    return Run(task, model, optimiser, schedule, batch_size=64, eval_batch_size=256, reduced=f"{_widths(row)}, {FEWER}")
+
+
+def _widths(row: str) -> str:
+    return NAMED if row in MATCHED else NARROW
 
 
 def _qm9(row: str) -> Callable[[Scale], Run]:
@@ -94,7 +99,7 @@ def _pcqm4mv2_2k(row: str) -> Callable[[Scale], Run]:
         run = _quick(NamedMolecules("pcqm4mv2_2k"), row)
         if scale == "quick":
             few = replace(run.schedule, epochs=20)
-            return replace(run, schedule=few, reduced=f"{NARROW}, 20 epochs instead of 200")
+            return replace(run, schedule=few, reduced=f"{_widths(row)}, 20 epochs instead of 200")
         # 1,600 molecules: the widths of the protocol and more epochs, in small batches
         schedule = replace(run.schedule, epochs=200, warmup_steps=500)
         optimiser = Optimiser("adamw", 1e-3 if row in BASELINES else 1e-4)
