@@ -87,7 +87,7 @@ def _dense(graph: SparseIndexSet, rows: Tensor) -> Features:
 
 
 @dataclass(frozen=True)
-class MessagePassing:
+class GraphConvolutions:
     """Four convolutions of width 32 on the nodes, the mean over nodes, Linear(32)."""
 
     convolution: Convolution
@@ -132,7 +132,7 @@ def perceptron(channels: int) -> nn.Module:
     return nn.Sequential(nn.Linear(channels, channels), nn.ReLU(), nn.Linear(channels, channels))
 
 
-Contender = HigherOrder | MessagePassing
+Contender = HigherOrder | GraphConvolutions
 MODELS: dict[str, Contender] = {
     "MLP_pi (D)": HigherOrder("dense"),
     "MLP_pi (S)": HigherOrder("sparse"),
@@ -140,10 +140,10 @@ MODELS: dict[str, Contender] = {
     "Ours (D, phi)": HigherOrder("dense", RandomFeatures()),
     "Ours (S)": HigherOrder("sparse", Softmax()),
     "Ours (S, phi)": HigherOrder("sparse", RandomFeatures()),
-    "GCN": MessagePassing("gcn"),
-    "GIN": MessagePassing("gin"),
-    "GATv2": MessagePassing("gatv2"),
-    "GPS (Performer)": MessagePassing("gps"),
+    "GCN": GraphConvolutions("gcn"),
+    "GIN": GraphConvolutions("gin"),
+    "GATv2": GraphConvolutions("gatv2"),
+    "GPS (Performer)": GraphConvolutions("gps"),
 }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from anyorder.convert.attributes import Attributes
-from anyorder.convert.hypergraphs import Hypergraph
+from anyorder.convert.hypergraphs import AttributedHypergraph
 
 NETWORK_TYPES = ("undirected", "directed", "asc")
 DIRECTIONS = ("tail", "head")
@@ -19,7 +19,7 @@ Name = str | int
 LARGEST = 1e300
 
 
-def parse(document: Any) -> Hypergraph:
+def parse(document: Any) -> AttributedHypergraph:
     """The hypergraph of a HIF document, or an error that says where it is wrong.
 
     >>> parse({"incidences": [{"edge": 7, "node": "a"}], "nodes": [{"node": "b"}]}).edges
@@ -41,7 +41,7 @@ def parse(document: Any) -> Hypergraph:
         side.append(node)
     number = {name: place for place, name in enumerate(nodes)}
     members = tuple(tuple(number[node] for node in tails + heads) for tails, heads in (sides[name] for name in edges))
-    return Hypergraph(
+    return AttributedHypergraph(
         tuple(nodes),
         tuple(nodes.values()),
         tuple(edges),

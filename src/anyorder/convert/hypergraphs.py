@@ -21,7 +21,7 @@ Agreement = Literal["refuse", "mean"]
 
 
 @dataclass(frozen=True)
-class Hypergraph:
+class AttributedHypergraph:
     """Nodes by name, and hyperedges as tuples of node numbers; where directed, tails first and then heads.
 
     Attributes:
@@ -53,7 +53,7 @@ class Reading:
     dtype: torch.dtype | None = None
 
 
-def features_of(hypergraph: Hypergraph, order: int | None, reading: Reading) -> Features:
+def features_of(hypergraph: AttributedHypergraph, order: int | None, reading: Reading) -> Features:
     """The features of a hypergraph whose hyperedges all have one size."""
     if order is not None and order < 1:
         raise ValueError(f"order must be the size of hyperedges, at least 1, got {order}")
@@ -67,12 +67,12 @@ def features_of(hypergraph: Hypergraph, order: int | None, reading: Reading) -> 
     return _features(hypergraph, sizes[0] if order is None else order, reading)
 
 
-def features_by_size(hypergraph: Hypergraph, reading: Reading) -> dict[int, Features]:
+def features_by_size(hypergraph: AttributedHypergraph, reading: Reading) -> dict[int, Features]:
     """Features of each size of hyperedge that occurs, all on the same nodes."""
     return {size: _features(hypergraph, size, reading) for size in hypergraph.sizes}
 
 
-def _features(hypergraph: Hypergraph, order: int, reading: Reading) -> Features:
+def _features(hypergraph: AttributedHypergraph, order: int, reading: Reading) -> Features:
     if reading.orderings not in (None, "all", "one"):
         raise ValueError(f"orderings must be 'all' or 'one', got {reading.orderings!r}")
     if order == 0:
@@ -121,7 +121,7 @@ class Writing:
     orderings: Agreement = "refuse"
 
 
-def hypergraph_of(features: Features | Mapping[int, Features], writing: Writing) -> Hypergraph:
+def hypergraph_of(features: Features | Mapping[int, Features], writing: Writing) -> AttributedHypergraph:
     """The hypergraph whose hyperedges are the entries of features of one order or several; orderings of a set are one."""
     every = list(features.values()) if isinstance(features, Mapping) else [features]
     if not every:
@@ -144,7 +144,7 @@ def hypergraph_of(features: Features | Mapping[int, Features], writing: Writing)
             raise ValueError(f"num_tails must lie in 0..{tuples.shape[1]}, the order, got {writing.num_tails}")
         edges += [tuple(row) for row in tuples.tolist()]
         attributes += write_attributes(values, writing.edge, kind="edge")
-    return Hypergraph(
+    return AttributedHypergraph(
         tuple(labels),
         tuple(_node_attributes(parts, len(labels), writing.node)),
         tuple(range(len(edges))),

@@ -11,7 +11,7 @@ from anyorder.convert.attributes import Names
 from anyorder.convert.entries import Duplicates
 from anyorder.convert.hypergraphs import (
     Agreement,
-    Hypergraph,
+    AttributedHypergraph,
     Orderings,
     Reading,
     Writing,
@@ -102,7 +102,7 @@ def to_xgi(
     return hypergraph
 
 
-def _read(hypergraph: Any) -> Hypergraph:
+def _read(hypergraph: Any) -> AttributedHypergraph:
     xgi = require("xgi", "hypergraphs")
     if not isinstance(hypergraph, (xgi.Hypergraph, xgi.DiHypergraph)):
         raise TypeError(f"expected a Hypergraph, SimplicialComplex or DiHypergraph of xgi, got {type(hypergraph).__name__}")
@@ -116,7 +116,7 @@ def _read(hypergraph: Any) -> Hypergraph:
         parts = sides[name] if directed else (sides[name],)
         edges.append(tuple(n for part in parts for n in sorted(number[label] for label in part)))
         tails.append(len(parts[0]))
-    return Hypergraph(
+    return AttributedHypergraph(
         nodes,
         tuple(hypergraph.nodes[label] for label in nodes),
         names,

@@ -37,7 +37,7 @@ from anyorder.experiments.molecules.data import (
 from anyorder.experiments.molecules.graphs import (
     ATOM_FEATURES,
     BOND_FEATURES,
-    Row,
+    SmilesRow,
     UnreadableMoleculeError,
     convert_rows,
     fingerprint,
@@ -148,7 +148,7 @@ class TestTable:
         path = tmp_path / "t.csv"
         path.write_bytes('\ufeffsmiles,"a, b"\r\nCC ,"1"\r\n\r\n"C\nname",2e-1\r\n'.encode())
         rows = list(MoleculeTable(path, "smiles", (Target("a, b", scale=10.0),)).rows())
-        assert rows == [Row(0, "CC", (10.0,)), Row(1, "C\nname", (2.0,))]
+        assert rows == [SmilesRow(0, "CC", (10.0,)), SmilesRow(1, "C\nname", (2.0,))]
 
     def test_knows_gzip_by_its_bytes(self, tmp_path: Path) -> None:
         path = tmp_path / "t.csv"
@@ -353,11 +353,11 @@ class TestStore:
     def test_reads_no_further_ahead_than_its_window(self) -> None:
         read, convert = 0, partial(convert_rows, num_targets=0)
 
-        def chunks() -> Iterator[list[Row]]:
+        def chunks() -> Iterator[list[SmilesRow]]:
             nonlocal read
             for number in range(40):
                 read += 1
-                yield [Row(number, "C", ())]
+                yield [SmilesRow(number, "C", ())]
 
         for done, (chunk, _) in enumerate(molecule_build._in_parallel(convert, chunks(), 1)):
             assert chunk[0].row == done

@@ -22,7 +22,7 @@ from anyorder.training.run import ModelConfig, PredictRequest, Splits, Task, che
 
 
 @dataclass(frozen=True, eq=False)
-class NodeBatch(Transferable):
+class GraphBatch(Transferable):
     """Graphs with a label for each node: features of order 2, nodes on the diagonal."""
 
     features: Features
@@ -32,7 +32,7 @@ class NodeBatch(Transferable):
         return self.features.num_graphs
 
 
-class ChainSet(Dataset[NodeBatch]):
+class ChainSet(Dataset[GraphBatch]):
     """Chains of equal length: the label one-hot in the loop of one end, a one in the third channel for each link."""
 
     def __init__(self, num_chains: int, length: int, *, seed: int) -> None:
@@ -48,17 +48,17 @@ class ChainSet(Dataset[NodeBatch]):
     def __len__(self) -> int:
         return len(self.classes)
 
-    def __getitem__(self, number: int) -> NodeBatch:
+    def __getitem__(self, number: int) -> GraphBatch:
         label = int(self.classes[number])
         values = torch.zeros(self.index.num_entries, 3)
         values[0, label] = 1.0
         values[self.index.num_nodes :, 2] = 1.0
-        return NodeBatch(Features.of_rows(self.index, values), torch.full((self.index.num_nodes,), label))
+        return GraphBatch(Features.of_rows(self.index, values), torch.full((self.index.num_nodes,), label))
 
 
-def collate_nodes(items: Sequence[NodeBatch]) -> NodeBatch:
+def collate_nodes(items: Sequence[GraphBatch]) -> GraphBatch:
     """One batch from several graphs."""
-    return NodeBatch(collate([item.features for item in items]), torch.cat([item.labels for item in items]))
+    return GraphBatch(collate([item.features for item in items]), torch.cat([item.labels for item in items]))
 
 
 @configurable

@@ -6,7 +6,7 @@ import base64
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,10 +17,12 @@ from torch.utils.data import Dataset
 from anyorder.experiments.hyperedges.data import Part, TypedHyperedges
 from anyorder.experiments.hyperedges.negatives import NegativeSampler
 from anyorder.experiments.hyperedges.tuples import Ints, offsets_of, row_codes
+from anyorder.layouts.transfer import Transferable
 from anyorder.training.sampling import GlobalBatches
 
 
-class TupleBatch(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class TupleBatch(Transferable):
     """Positives with their negatives; equal tuples are scored once.
 
     ``tuples`` (tuple, k) are distinct, and ``place`` (item, 1 + negatives) says which of them belong to an item, its
@@ -34,6 +36,9 @@ class TupleBatch(NamedTuple):
     """(item,): whether training does not hold the positive as well."""
     watched: Tensor
     """(item,): whether the item is looked at only, and chooses nothing."""
+
+    def __len__(self) -> int:
+        return len(self.place)
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ AVERAGE = {"full": 0.98, "quick": 0.9}  # over about 50 steps of thousands, and 
 
 
 @dataclass(frozen=True)
-class Setting:
+class TupleSetting:
     """A dataset, the depth of the networks that read all of its nodes, and what the quick scale makes of the protocol."""
 
     name: str
@@ -50,12 +50,12 @@ class Setting:
 
 # Every step encodes all nodes: 15,593 of MovieLens, 7,487 of Drug, 81,520 of wordnet. Few large batches cost less.
 # A pass of skip-gram takes 400 steps a node: nine minutes for wordnet.
-SETTINGS: dict[str, Setting] = {
-    "GPS": Setting("GPS", layers=1, hidden=4, quick_epochs=60, quick_batch=384, quick_walk_epochs=5, published=(0, 3)),
-    "MovieLens": Setting("MovieLens", layers=3, hidden=2, quick_epochs=20, quick_batch=1024, published=(2, 1)),
-    "Drug": Setting("drug", layers=3, hidden=2, quick_epochs=15, quick_batch=2048),
+SETTINGS: dict[str, TupleSetting] = {
+    "GPS": TupleSetting("GPS", layers=1, hidden=4, quick_epochs=60, quick_batch=384, quick_walk_epochs=5, published=(0, 3)),
+    "MovieLens": TupleSetting("MovieLens", layers=3, hidden=2, quick_epochs=20, quick_batch=1024, published=(2, 1)),
+    "Drug": TupleSetting("drug", layers=3, hidden=2, quick_epochs=15, quick_batch=2048),
     # not in the paper: as for GPS
-    "wordnet": Setting("wordnet", layers=1, hidden=4, quick_epochs=6, quick_batch=4096, in_paper=False),
+    "wordnet": TupleSetting("wordnet", layers=1, hidden=4, quick_epochs=6, quick_batch=4096, in_paper=False),
 }
 WITH_SOFTMAX = ("GPS",)  # compares all pairs of nodes in every step: 243 million of MovieLens
 
@@ -63,7 +63,7 @@ WITH_SOFTMAX = ("GPS",)  # compares all pairs of nodes in every step: 243 millio
 WALKERS = ("node2vec-mean", "node2vec-min", "Hyper-SAGNN-W")
 
 
-def models(setting: Setting, scale: Scale = "full") -> dict[str, ModelConfig]:
+def models(setting: TupleSetting, scale: Scale = "full") -> dict[str, ModelConfig]:
     """The rows of the table for a dataset."""
     depth: dict[str, Any] = {"layers": setting.layers, "hidden": setting.hidden}
     walk_epochs = setting.quick_walk_epochs if scale == "quick" else WALK_EPOCHS
@@ -83,7 +83,7 @@ def models(setting: Setting, scale: Scale = "full") -> dict[str, ModelConfig]:
     return rows
 
 
-def plain_models(setting: Setting) -> dict[str, ModelConfig]:
+def plain_models(setting: TupleSetting) -> dict[str, ModelConfig]:
     """Ours as in the paper, in its table of architectures and behind its numbers; rows of the published choice alone."""
     if not setting.in_paper:
         return {}
@@ -94,12 +94,12 @@ def plain_models(setting: Setting) -> dict[str, ModelConfig]:
     return {PUBLISHED: TupleEncoder(layers=layers, hidden=hidden), WRITTEN: written}
 
 
-def rows_of(setting: Setting, published: bool, scale: Scale = "full") -> dict[str, ModelConfig]:
+def rows_of(setting: TupleSetting, published: bool, scale: Scale = "full") -> dict[str, ModelConfig]:
     """All rows of a dataset by one choice of the epoch."""
     return {**models(setting, scale), **(plain_models(setting) if published else {})}
 
 
-def _recipe(setting: Setting, row: str, published: bool) -> Callable[[Scale], Run]:
+def _recipe(setting: TupleSetting, row: str, published: bool) -> Callable[[Scale], Run]:
     task = PublishedHyperedges(name=setting.name, selection_by="published" if published else "validation")
     kind: Any = "rmsprop" if row == "Hyper-SAGNN-W" else "adam"
     decay: Any = "linear" if _is_tuned(row) else "none"
@@ -126,7 +126,7 @@ def _is_tuned(row: str) -> bool:
     return row.startswith("Ours") and row not in PLAIN
 
 
-def _reduced(setting: Setting, row: str) -> str:
+def _reduced(setting: TupleSetting, row: str) -> str:
     """What the quick scale of a row does less of."""
     parts = [] if row.startswith("node2vec") else [setting.reduced]
     if _is_tuned(row):

@@ -19,7 +19,7 @@ MERGE_ROWS = 2**20
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class TupleTable:
     """Distinct rows of a file as tuples of node ids (offset per column), how often each came, and its summed weight."""
 
     vocabulary: Vocabulary
@@ -59,7 +59,7 @@ def read_table(
     header: bool = True,
     delimiter: str = ",",
     progress: bool = False,
-) -> Table:
+) -> TupleTable:
     """Read the named columns of a CSV file; see ``stream_table`` for what is refused.
 
     Memory grows with the number of distinct names and distinct rows, not with the length of the file.
@@ -83,7 +83,7 @@ def read_table(
         raise ValueError(f"{path} holds no rows of data")
     vocabulary = Vocabulary(tuple(columns), tuple(tuple(table) for table in ids))
     shift = np.asarray(offsets_of(vocabulary.sizes), dtype=np.int64)
-    return Table(vocabulary, merged.local + shift, merged.counts, merged.weights)
+    return TupleTable(vocabulary, merged.local + shift, merged.counts, merged.weights)
 
 
 @dataclass(frozen=True, eq=False)

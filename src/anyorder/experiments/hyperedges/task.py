@@ -98,9 +98,6 @@ class Hyperedges(Task):
         options = {"batch_size": batch_size, "seed": seed, "rank": rank, "world": world}
         return NumberedBatches(len(items), shuffle=shuffle, drawn=items.scored, **options)
 
-    def num_items(self, batch: TupleBatch) -> int:
-        return len(batch.place)
-
     def loss(self, model: nn.Module, batch: TupleBatch) -> Tensor:
         logits, auxiliary = model.with_auxiliary_loss(batch.tuples)  # type: ignore[operator]
         logits = logits[batch.place]

@@ -11,15 +11,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from anyorder.experiments.hypergraphs.data import Hypergraph, TensorRecord
+from anyorder.experiments.hypergraphs.data import Hypergraph
 from anyorder.extras import require
 from anyorder.layouts.neighbours import Neighbours
+from anyorder.layouts.transfer import Transferable
 
 Pairs = Literal["count", "mean"]
 
 
 @dataclass(frozen=True, eq=False)
-class Incidences(TensorRecord):
+class Incidences(Transferable):
     """A hypergraph as pairs (node, edge), with node features: what the networks here take.
 
     ``node_scale`` and ``edge_scale`` are the coefficients of the network that it was prepared for.

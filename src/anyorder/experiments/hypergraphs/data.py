@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -16,29 +15,10 @@ from anyorder.layouts.transfer import Transferable
 UNKNOWN = -1
 """The label of a node whose class is not known."""
 Made = TypeVar("Made")
-Self = TypeVar("Self", bound="TensorRecord")
-
-
-class TensorRecord(Transferable):
-    """A frozen dataclass of tensors and of other transferable values, which moves between devices as a whole."""
-
-    def map_tensors(self: Self, change: Callable[[Tensor], Tensor]) -> Self:
-        """The same value with every tensor changed."""
-
-        def moved(part: Any) -> Any:
-            if isinstance(part, Tensor):
-                return change(part)
-            return part.map_tensors(change) if isinstance(part, Transferable) else part
-
-        parts = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
-        made = object.__new__(type(self))  # a checked value stays checked, wherever its tensors are
-        for name, part in parts.items():
-            object.__setattr__(made, name, moved(part))
-        return made
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Hypergraph(TensorRecord):
+class Hypergraph(Transferable):
     """Nodes 0..num_nodes-1 and unordered hyperedges; edge e has the nodes ``members[offsets[e]:offsets[e + 1]]``.
 
     >>> hypergraph = Hypergraph.of_edges([[0, 1, 2], [2, 3]], num_nodes=5)

@@ -13,7 +13,7 @@ from anyorder.training.tables import Table
 
 
 @dataclass(frozen=True)
-class Setting:
+class NodeSetting:
     """A dataset and what suits it."""
 
     task: PublishedNodes
@@ -32,21 +32,23 @@ FEW_LABELS = Optimiser(learning_rate=1e-2, weight_decay=5e-4)
 # half of the nodes are for training
 MANY_LABELS = Optimiser(learning_rate=1e-2)
 
-SETTINGS: dict[str, Setting] = {
-    "Cora": Setting(PublishedNodes(dataset="cora", normalise="rows"), 64, FEW_LABELS, keep=0.2),
-    "Citeseer": Setting(PublishedNodes(dataset="citeseer", normalise="rows"), 64, FEW_LABELS, keep=0.2),
-    "Cora co-authorship": Setting(PublishedNodes(dataset="cora-coauthorship", normalise="rows"), 64, FEW_LABELS, keep=0.2),
-    "zoo": Setting(PublishedNodes(dataset="zoo", normalise="columns"), 64, MANY_LABELS),
-    "NTU2012": Setting(PublishedNodes(dataset="ntu2012", normalise="columns"), 256, MANY_LABELS),
-    "Mushroom": Setting(PublishedNodes(dataset="mushroom", normalise="columns"), 64, MANY_LABELS),
-    "20newsW100": Setting(PublishedNodes(dataset="20newsw100"), 64, MANY_LABELS),
-    "house-committees": Setting(PublishedNodes(dataset="house-committees"), 64, MANY_LABELS),
+SETTINGS: dict[str, NodeSetting] = {
+    "Cora": NodeSetting(PublishedNodes(dataset="cora", normalise="rows"), 64, FEW_LABELS, keep=0.2),
+    "Citeseer": NodeSetting(PublishedNodes(dataset="citeseer", normalise="rows"), 64, FEW_LABELS, keep=0.2),
+    "Cora co-authorship": NodeSetting(
+        PublishedNodes(dataset="cora-coauthorship", normalise="rows"), 64, FEW_LABELS, keep=0.2
+    ),
+    "zoo": NodeSetting(PublishedNodes(dataset="zoo", normalise="columns"), 64, MANY_LABELS),
+    "NTU2012": NodeSetting(PublishedNodes(dataset="ntu2012", normalise="columns"), 256, MANY_LABELS),
+    "Mushroom": NodeSetting(PublishedNodes(dataset="mushroom", normalise="columns"), 64, MANY_LABELS),
+    "20newsW100": NodeSetting(PublishedNodes(dataset="20newsw100"), 64, MANY_LABELS),
+    "house-committees": NodeSetting(PublishedNodes(dataset="house-committees"), 64, MANY_LABELS),
     # much noise in the features: those in a hyperedge with a node say more than it does itself, or those alike
-    "walmart-trips": Setting(PublishedNodes(dataset="walmart-trips"), 256, MANY_LABELS, 50, 64, keep=0.4, neighbours=0),
+    "walmart-trips": NodeSetting(PublishedNodes(dataset="walmart-trips"), 256, MANY_LABELS, 50, 64, keep=0.4, neighbours=0),
 }
 
 
-def _recipe(setting: Setting, model: HypergraphModel) -> Callable[[Scale], Run]:
+def _recipe(setting: NodeSetting, model: HypergraphModel) -> Callable[[Scale], Run]:
     def make(scale: Scale) -> Run:
         quick = scale == "quick"
         channels = setting.quick_channels if quick and setting.quick_channels else setting.channels
@@ -63,7 +65,7 @@ def _recipe(setting: Setting, model: HypergraphModel) -> Callable[[Scale], Run]:
     return make
 
 
-def _fitted(model: Any, channels: int, setting: Setting) -> HypergraphModel:
+def _fitted(model: Any, channels: int, setting: NodeSetting) -> HypergraphModel:
     fields: dict[str, Any] = {"channels": channels}
     if isinstance(model, HypergraphPropagation):
         fields |= {"keep": setting.keep, "neighbours": setting.neighbours}
@@ -71,7 +73,7 @@ def _fitted(model: Any, channels: int, setting: Setting) -> HypergraphModel:
     return changed
 
 
-def _reduced(setting: Setting) -> str:
+def _reduced(setting: NodeSetting) -> str:
     width = f", {setting.quick_channels} channels instead of {setting.channels}" if setting.quick_channels else ""
     name = f"{setting.task.dataset}: " if width else ""
     return f"{name}at most {setting.quick_epochs} epochs instead of 500{width}"

@@ -19,7 +19,6 @@ from anyorder.experiments.hypergraphs.data import (
     Hypergraph,
     NamedHypergraph,
     NodeSplit,
-    TensorRecord,
     random_split,
     split_around,
 )
@@ -35,7 +34,7 @@ Normalisation = Literal["none", "rows", "columns"]
 
 
 @dataclass(frozen=True, eq=False)
-class NodeBatch(TensorRecord):
+class HypergraphBatch(Transferable):
     """The whole hypergraph as a model takes it, and the nodes of a split with their classes."""
 
     inputs: Transferable
@@ -65,12 +64,12 @@ class Collate:
     def __init__(self, model: HypergraphModel) -> None:
         self.model = model
 
-    def __call__(self, items: Sequence[tuple[Hypergraph, Tensor]]) -> NodeBatch:
+    def __call__(self, items: Sequence[tuple[Hypergraph, Tensor]]) -> HypergraphBatch:
         if len(items) != 1:
             raise ValueError(f"a batch is the whole hypergraph: expected batch_size=1, got {len(items)}")
         graph, nodes = items[0]
         assert graph.labels is not None
-        return NodeBatch(graph.once(self.model, self.model.prepare), nodes, graph.labels[nodes])
+        return HypergraphBatch(graph.once(self.model, self.model.prepare), nodes, graph.labels[nodes])
 
 
 @dataclass(frozen=True)
@@ -110,10 +109,10 @@ class NodeClassification(Task):
             raise TypeError(f"{type(model).__name__} is no model of hypergraphs: expected one that can prepare them")
         return Collate(model)
 
-    def loss(self, model: nn.Module, batch: NodeBatch) -> Tensor:
+    def loss(self, model: nn.Module, batch: HypergraphBatch) -> Tensor:
         return functional.cross_entropy(model(batch.inputs)[batch.nodes], batch.labels)
 
-    def evaluate(self, model: nn.Module, batch: NodeBatch) -> dict[str, Tensor]:
+    def evaluate(self, model: nn.Module, batch: HypergraphBatch) -> dict[str, Tensor]:
         scores = model(batch.inputs)[batch.nodes]
         losses = functional.cross_entropy(scores, batch.labels, reduction="none")
         return {"predicted": scores.argmax(1), "label": batch.labels, "loss": losses}

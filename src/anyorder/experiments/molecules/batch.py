@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,11 @@ from torch.utils.data import Sampler
 from anyorder.experiments.molecules.graphs import FINGERPRINT_BITS
 from anyorder.experiments.molecules.store import Molecule
 from anyorder.layouts import IndexSet
+from anyorder.layouts.transfer import Transferable
 
 
 @dataclass(frozen=True, eq=False)
-class MoleculeBatch:
+class MoleculeBatch(Transferable):
     """Molecules side by side: atoms are numbered through, ``graph`` says whose each atom is.
 
     ``atoms (atom, 9)``, ``bond_index (2, bond)`` with both directions of every bond, ``bonds (bond, 3)``,
@@ -60,21 +61,6 @@ class MoleculeBatch:
     def observed(self) -> Tensor:
         """Which targets are there."""
         return ~self.targets.isnan()
-
-    def to(self, device: torch.device | str, *, non_blocking: bool = False) -> MoleculeBatch:
-        """The batch on another device."""
-        return self._map(lambda tensor: tensor.to(device, non_blocking=non_blocking))
-
-    def pin_memory(self) -> MoleculeBatch:
-        """The batch in page-locked memory, for fast copies to a GPU."""
-        return self._map(lambda tensor: tensor.pin_memory())
-
-    def _map(self, change: Any) -> MoleculeBatch:
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        changed = {name: change(value) for name, value in values.items() if isinstance(value, Tensor)}
-        if self.index is not None:
-            changed["index"] = self.index.map_tensors(change)
-        return replace(self, **changed)
 
 
 @dataclass(frozen=True)

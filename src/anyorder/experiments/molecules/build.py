@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from anyorder.errors import InputError
-from anyorder.experiments.molecules.graphs import FlatMolecules, Row, convert_rows
+from anyorder.experiments.molecules.graphs import FlatMolecules, SmilesRow, convert_rows
 from anyorder.experiments.molecules.sources import MoleculeTable
 from anyorder.experiments.molecules.store import (
     FORMAT,
@@ -35,7 +35,7 @@ from anyorder.files import read_json
 logger = logging.getLogger(__name__)
 
 CHUNK_ROWS = 512  # what a worker gets at a time
-Convert = Callable[[list[Row]], FlatMolecules]
+Convert = Callable[[list[SmilesRow]], FlatMolecules]
 Advance = Callable[[int], None]
 
 
@@ -177,7 +177,7 @@ def _new_shards(
         yield number, write_shard(folder, number, FlatMolecules.join(parts), rows)
 
 
-def _chunks(table: MoleculeTable, shard_rows: int, done: set[int], advance: Advance) -> Iterator[list[Row]]:
+def _chunks(table: MoleculeTable, shard_rows: int, done: set[int], advance: Advance) -> Iterator[list[SmilesRow]]:
     """Short runs of rows, none across the border of two shards."""
     for number, rows in groupby(table.rows(), key=lambda row: row.row // shard_rows):
         if number in done:
@@ -187,14 +187,16 @@ def _chunks(table: MoleculeTable, shard_rows: int, done: set[int], advance: Adva
             yield chunk
 
 
-def _in_parallel(convert: Convert, chunks: Iterator[list[Row]], workers: int) -> Iterator[tuple[list[Row], FlatMolecules]]:
+def _in_parallel(
+    convert: Convert, chunks: Iterator[list[SmilesRow]], workers: int
+) -> Iterator[tuple[list[SmilesRow], FlatMolecules]]:
     """Chunks with their molecules, in order; a few chunks per worker are under way at any time."""
     if workers == 0:
         yield from ((chunk, convert(chunk)) for chunk in chunks)
         return
     # spawn: a forked child of a process with running threads may hang
     pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
-    waiting: deque[tuple[list[Row], Future[FlatMolecules]]] = deque()
+    waiting: deque[tuple[list[SmilesRow], Future[FlatMolecules]]] = deque()
     try:
         for chunk in chunks:
             waiting.append((chunk, pool.submit(convert, chunk)))
@@ -206,7 +208,7 @@ def _in_parallel(convert: Convert, chunks: Iterator[list[Row]], workers: int) ->
         pool.shutdown(cancel_futures=True)
 
 
-def _result(chunk: list[Row], future: Future[FlatMolecules]) -> tuple[list[Row], FlatMolecules]:
+def _result(chunk: list[SmilesRow], future: Future[FlatMolecules]) -> tuple[list[SmilesRow], FlatMolecules]:
     try:
         return chunk, future.result()
     except BrokenProcessPool as error:

@@ -49,7 +49,7 @@ class Unreadable:
 
 
 @dataclass(frozen=True)
-class Row:
+class SmilesRow:
     """One row of a table of molecules; ``row`` counts data rows from 0, a missing target is NaN."""
 
     row: int
@@ -136,10 +136,10 @@ def fingerprint(smiles: str) -> NDArray[np.uint8]:
 
 
 def convert_rows(
-    rows: Iterable[Row], num_targets: int, *, fingerprints: bool = False, max_atoms: int | None = None
+    rows: Iterable[SmilesRow], num_targets: int, *, fingerprints: bool = False, max_atoms: int | None = None
 ) -> FlatMolecules:
     """Every row as a graph, end to end; rows without a graph are listed in ``unreadable``."""
-    kept: list[Row] = []
+    kept: list[SmilesRow] = []
     graphs: list[MoleculeGraph] = []
     packed: list[NDArray[np.uint8]] = []
     unreadable: list[Unreadable] = []

@@ -27,7 +27,7 @@ MOST_LISTED = 10
 
 
 @dataclass
-class Outcome:
+class RowOutcome:
     """What became of the rows so far."""
 
     rows: int = 0
@@ -48,7 +48,7 @@ def predict_table(model: nn.Module, request: PredictRequest, *, smiles: str) -> 
     output = request.output or table.path.with_name(f"{_stem(table.path)}-predictions.csv")
     if output.suffix == ".gz":
         raise ValueError(f"predictions are written as plain text: expected a name that ends in .csv, got {output}")
-    outcome = Outcome()
+    outcome = RowOutcome()
     with replacing(output) as temporary:
         with temporary.open("w", encoding="utf-8", newline="") as file, _bar(table.path.name) as advance:
             _write(table, csv.writer(file), _predictions(model, config.inputs), outcome, advance)
@@ -83,7 +83,7 @@ def _predictions(model: nn.Module, inputs: MoleculeInputs) -> Predict:
     return predict
 
 
-def _write(table: MoleculeTable, writer: Any, predict: Predict, outcome: Outcome, advance: Callable[[int], None]) -> None:
+def _write(table: MoleculeTable, writer: Any, predict: Predict, outcome: RowOutcome, advance: Callable[[int], None]) -> None:
     names = [*predict([Molecule.from_smiles("C")])]
     with table.cells() as (header, lines):
         place = table.column(header, table.smiles)
@@ -103,7 +103,7 @@ def _write(table: MoleculeTable, writer: Any, predict: Predict, outcome: Outcome
             advance(len(chunk))
 
 
-def _message(outcome: Outcome, output: Path) -> str:
+def _message(outcome: RowOutcome, output: Path) -> str:
     lines = [f"{outcome.rows - len(outcome.bad)} predictions in {output}"]
     if outcome.bad:
         lines.append(f"{len(outcome.bad)} of {outcome.rows} rows have none, because their SMILES gives no molecule:")

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anyorder.errors import InputError, reading
-from anyorder.experiments.molecules.graphs import Row
+from anyorder.experiments.molecules.graphs import SmilesRow
 
 Split = Mapping[str, NDArray[np.int64]]
 
@@ -51,7 +51,7 @@ class MoleculeTable:
         if len(set(names)) < len(names) or self.smiles in names:
             raise ValueError(f"the SMILES column and the targets must differ, got {self.smiles!r} and {names}")
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[SmilesRow]:
         """Data rows in order, with the targets as numbers; a bad row is refused with its number and line."""
         row = -1
         with self.cells() as (header, lines):
@@ -61,7 +61,7 @@ class MoleculeTable:
                 numbers = tuple(
                     self._number(cells[at], target, where) for at, target in zip(targets_at, self.targets, strict=True)
                 )
-                yield Row(row, cells[smiles_at].strip(), numbers)
+                yield SmilesRow(row, cells[smiles_at].strip(), numbers)
         if row < 0:
             raise ValueError(f"{self.path} has a header but no rows")
 

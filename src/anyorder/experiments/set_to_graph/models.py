@@ -32,17 +32,6 @@ class IndexedSets(SetBatch):
 
     nodes: CompleteIndexSet | None = None
 
-    def to(self, device: torch.device | str, non_blocking: bool = False) -> IndexedSets:
-        """The batch on another device."""
-        moved = super().to(device, non_blocking)
-        nodes = None if self.nodes is None else self.nodes.to(device, non_blocking=non_blocking)
-        return replace(moved, nodes=nodes)  # type: ignore[return-value,call-arg]
-
-    def pin_memory(self) -> IndexedSets:
-        """The batch in page-locked memory."""
-        nodes = None if self.nodes is None else self.nodes.pin_memory()
-        return replace(super().pin_memory(), nodes=nodes)  # type: ignore[return-value,call-arg]
-
 
 @dataclass(frozen=True)
 class CollateIndexed:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+
+from anyorder.layouts.transfer import Transferable
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +56,7 @@ class SetSample:
 
 
 @dataclass(frozen=True, eq=False)
-class SetBatch:
+class SetBatch(Transferable):
     """Sets laid end to end without padding; pairs are the n_i * n_i ordered pairs of each set, row by row.
 
     >>> batch = SetBatch(torch.zeros(3, 2), torch.tensor([1, 2]))
@@ -196,19 +198,6 @@ class SetBatch:
     def pair_sum(self, values: Tensor) -> Tensor:
         """Flat pair values summed over the pairs of each set: (batch,)."""
         return values.new_zeros(self.num_sets).index_add(0, self.pair_set, values)
-
-    def to(self, device: torch.device | str, non_blocking: bool = False) -> SetBatch:
-        """The batch on another device."""
-        moved = {name: value.to(device, non_blocking=non_blocking) for name, value in self._tensors().items()}
-        return replace(self, **moved)
-
-    def pin_memory(self) -> SetBatch:
-        """The batch in page-locked memory, for fast copies to a GPU."""
-        return replace(self, **{name: value.pin_memory() for name, value in self._tensors().items()})
-
-    def _tensors(self) -> dict[str, Tensor]:
-        named = {"points": self.points, "sizes": self.sizes, "targets": self.targets, "labels": self.labels}
-        return {name: value for name, value in named.items() if value is not None}
 
 
 def collate_sets(samples: Sequence[SetSample]) -> SetBatch:
