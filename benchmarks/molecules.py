@@ -20,12 +20,13 @@ import torch
 
 from anyorder.datasets import registry
 from anyorder.experiments.molecules.data import QM9_GAP, BuildOptions, build_store
+from anyorder.experiments.molecules.goals import MoleculeShapes
 from anyorder.experiments.molecules.models import MoleculeModel
 from anyorder.experiments.molecules.recipes import MODELS, QUICK
 from anyorder.experiments.molecules.task import NamedMolecules
 
 ROWS = {"ours-small": "Ours (S, phi)_SMALL", "ours": "Ours (S, phi)", "gin-vn": "GIN-VN", "mlp_pi": "MLP_pi (S)"}
-SHAPES = {"goal": "regression", "targets": ["gap"], "mean": [6.86], "std": [1.28]}
+SHAPES = MoleculeShapes("regression", ("gap",), (6.86,), (1.28,))
 
 
 def seconds(work: Callable[[], object], device: str, repeats: int) -> float:

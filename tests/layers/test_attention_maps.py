@@ -11,6 +11,7 @@ import torch
 
 from anyorder.algebra import EquivalenceClass, classes
 from anyorder.experiments.molecules.attention import MoleculeAttention, draw, explain, find_classes
+from anyorder.experiments.molecules.goals import MoleculeShapes
 from anyorder.experiments.molecules.inputs import MoleculeInputs
 from anyorder.experiments.molecules.models import MoleculeEncoder, MoleculeMessagePassing, MoleculeTransformer
 from anyorder.experiments.molecules.store import Molecule
@@ -20,7 +21,7 @@ from anyorder.layouts import Features, IndexSet
 from anyorder.ops.segment import use_backend
 
 SMILES = ["CC(=O)Oc1ccccc1", "C", "[Na+].[Cl-]", "CCO"]
-SHAPES = {"goal": "regression", "targets": ["gap"], "mean": [5.0], "std": [2.0]}
+SHAPES = MoleculeShapes("regression", ("gap",), (5.0,), (2.0,))
 POOLED = [
     pytest.param(cls, id=cls.name) for k, l in [(2, 2), (2, 0), (1, 1)] for cls in classes(k, l) if cls.kind != "pointwise"
 ]

@@ -18,6 +18,7 @@ from anyorder.extras import require
 from anyorder.files import read_json, write_bytes, write_json
 from anyorder.training.config import from_data, to_data
 from anyorder.training.run import Run
+from anyorder.training.shapes import Shapes
 
 CONFIG, WEIGHTS, LAST = "config.json", "model.safetensors", "last.ckpt"
 CHECKSUM = "sha256"
@@ -28,9 +29,9 @@ def load(folder: str | Path) -> nn.Module:
     return load_model(folder)[1]
 
 
-def save_config(folder: Path, run: Run, shapes: dict[str, Any]) -> None:
+def save_config(folder: Path, run: Run, shapes: Shapes) -> None:
     """Write what is needed to rebuild the model."""
-    write_json(folder / CONFIG, {"run": to_data(run), "shapes": shapes})
+    write_json(folder / CONFIG, {"run": to_data(run), "shapes": shapes.to_data()})
 
 
 def save_weights(path: Path, model: nn.Module) -> None:
@@ -40,13 +41,13 @@ def save_weights(path: Path, model: nn.Module) -> None:
     write_bytes(path, safetensors.save(weights, metadata={CHECKSUM: digest(weights)}))
 
 
-def save_model(folder: Path, run: Run, model: nn.Module, shapes: dict[str, Any]) -> None:
+def save_model(folder: Path, run: Run, model: nn.Module, shapes: Shapes) -> None:
     """Write the weights and what is needed to rebuild the model."""
     save_config(folder, run, shapes)
     save_weights(folder / WEIGHTS, model)
 
 
-def load_run(folder: Path) -> tuple[Run, dict[str, Any]]:
+def load_run(folder: Path) -> tuple[Run, Shapes]:
     """The run of a folder and the shapes of its data."""
     path = Path(folder) / CONFIG
     data = read_json(path)
@@ -56,7 +57,8 @@ def load_run(folder: Path) -> tuple[Run, dict[str, Any]]:
         run = from_data(data["run"])
     if not isinstance(run, Run):
         raise InputError(f"{path} describes a {type(run).__name__}, expected a Run")
-    return run, data["shapes"]
+    with reading(path):
+        return run, run.task.shapes_type.from_data(data["shapes"])
 
 
 def load_model(folder: str | Path) -> tuple[Run, nn.Module]:
@@ -74,7 +76,7 @@ def load_model(folder: str | Path) -> tuple[Run, nn.Module]:
     return run, model.eval()
 
 
-def _check_size(path: Path, weights: dict[str, Tensor], run: Run, shapes: dict[str, Any]) -> None:
+def _check_size(path: Path, weights: dict[str, Tensor], run: Run, shapes: Shapes) -> None:
     """Refuse a configuration that does not fit the weights before memory is taken for what it describes."""
     layers = getattr(run.model, "layers", 0)
     if isinstance(layers, int) and layers > max(64, len(weights)):

@@ -74,7 +74,12 @@ def make(name: Any, settings: dict[str, Any]) -> Any:
     cls = find_type(name)
     if cls is None:
         raise ValueError(f"unknown configuration type {name!r}{nearest(str(name), _known())}")
-    hints = _hints(cls)
+    return construct(cls, settings)
+
+
+def construct(cls: type, settings: dict[str, Any]) -> Any:
+    """A frozen dataclass from its settings, each of the type that is declared."""
+    name, hints = cls.__name__, _hints(cls)
     for key in settings:
         if key not in hints:
             raise ValueError(f"{name} has no setting {key!r}{nearest(key, hints)}")

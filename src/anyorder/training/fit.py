@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shutil
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ from anyorder.training.module import TaskModule
 from anyorder.training.processes import naming_lost_peers
 from anyorder.training.records import RECORD, Record, commit, hardware, now, split_metrics, versions
 from anyorder.training.run import Run, Splits
+from anyorder.training.shapes import Shapes
 from anyorder.training.states import MARK, check_state, read_state
 from anyorder.training.trainer import LOGS, make_trainer, quiet
 
@@ -101,7 +101,7 @@ def _check(run: Run) -> None:
         )
 
 
-def _last_state(folder: Path, run: Run, shapes: dict[str, Any], model: nn.Module) -> dict[str, Any] | None:
+def _last_state(folder: Path, run: Run, shapes: Shapes, model: nn.Module) -> dict[str, Any] | None:
     """The training state in a folder, if there is one; it must be of this run and of these data."""
     path = folder / LAST
     if not path.exists():
@@ -110,7 +110,7 @@ def _last_state(folder: Path, run: Run, shapes: dict[str, Any], model: nn.Module
     began, known = load_run(folder)
     if began != run or not _is_of(state[MARK].get("run"), run, but_schedule=True):
         raise ValueError(f"{folder} holds an interrupted run with other settings: remove it, or use another --out")
-    if not _alike(known, json.loads(json.dumps(shapes))):
+    if not _alike(known.to_data(), shapes.to_data()):
         raise ValueError(
             f"the data changed since the training in {folder} began, and what was trained on could be tested on: "
             "remove the folder to begin anew, or use another --out"

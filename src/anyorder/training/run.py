@@ -15,6 +15,7 @@ from torch.utils.data import Dataset
 
 from anyorder.layers import Elu, RandomFeatures, Softmax
 from anyorder.training.config import configurable
+from anyorder.training.shapes import Shapes
 
 for _kernel in (Softmax, RandomFeatures, Elu):
     configurable(_kernel)
@@ -95,12 +96,12 @@ class Selection:
 
 @dataclass(frozen=True)
 class Splits:
-    """The parts of a dataset, and what a model must know of it (plain data, kept with the model)."""
+    """The parts of a dataset, and what a model must know of it, which is kept with the model."""
 
     train: Dataset[Any]
     valid: Dataset[Any] | None
     test: Dataset[Any]
-    shapes: dict[str, Any] = field(default_factory=dict)
+    shapes: Shapes = field(default_factory=Shapes)
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,8 @@ class PredictRequest:
 class Task(ABC):
     """Data, loss and metrics of an experiment. Subclasses are frozen dataclasses of their settings."""
 
+    shapes_type: ClassVar[type[Shapes]] = Shapes
+    """What it tells models of its data: ``Splits.shapes`` is one of these."""
     predict_options: ClassVar[tuple[str, ...]] = ()
     """What ``predict`` takes besides its input and output."""
 
@@ -152,7 +155,7 @@ class Task(ABC):
         """Metrics that are told from all evaluations; they stand beside those of the test set."""
         return {}
 
-    def predict(self, model: nn.Module, shapes: dict[str, Any], request: PredictRequest) -> str:
+    def predict(self, model: nn.Module, shapes: Any, request: PredictRequest) -> str:
         """Answer a request for predictions and say what was written where."""
         raise ValueError(f"models of {type(self).__name__} have no predictions to write")
 
@@ -179,8 +182,8 @@ class ModelConfig(ABC):
     """The settings of a model. Subclasses are frozen dataclasses."""
 
     @abstractmethod
-    def build(self, shapes: dict[str, Any]) -> nn.Module:
-        """Make the model for a dataset of these shapes."""
+    def build(self, shapes: Any) -> nn.Module:
+        """Make the model for a dataset of these shapes, which are of the task's ``shapes_type``."""
 
 
 @configurable

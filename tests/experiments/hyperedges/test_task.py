@@ -62,8 +62,8 @@ class Given(Hyperedges):
         return hyperedges(), None
 
 
-def shapes_of(data: TypedHyperedges) -> dict:
-    return json.loads(json.dumps(Known.of(data).to_shapes()))
+def shapes_of(data: TypedHyperedges) -> Known:
+    return Known.from_data(json.loads(json.dumps(Known.of(data).to_data())))
 
 
 class TestBatches:
@@ -109,11 +109,11 @@ class TestBatches:
 
     def test_what_a_model_knows_survives_as_plain_data(self):
         data = replace(hyperedges(), names=("a", "b", "c"), weights=np.arange(1.0, 41.0))
-        known = Known.from_shapes(shapes_of(data))
+        known = shapes_of(data)
         np.testing.assert_array_equal(known.train, data.train)
         np.testing.assert_array_equal(known.weights, data.train_weights)
         assert known.names == ("a", "b", "c") and known.sizes == SIZES
-        assert Known.from_shapes(shapes_of(hyperedges())).weights.tolist() == [1.0] * 40
+        assert shapes_of(hyperedges()).weights.tolist() == [1.0] * 40
 
 
 class TestTask:
@@ -148,7 +148,7 @@ class TestTask:
         assert (len(splits.train), len(splits.valid), len(splits.test)) == (30, 10 + 10, 10)
         batch = splits.valid.__getitems__(range(20))
         assert batch.watched.tolist() == [False] * 10 + [True] * 10
-        assert len(Known.from_shapes(splits.shapes).train) == 30, "validation tuples do not make features"
+        assert len(splits.shapes.train) == 30, "validation tuples do not make features"
         assert len(Given(watch_test=False).load(seed=0, data_dir=None).valid) == 4
 
     def test_published_trains_on_everything_and_scores_whole_batches_of_another_choice_in_each_epoch(self):

@@ -13,12 +13,13 @@ from anyorder.experiments.hypergraphs.baselines import (
 )
 from anyorder.experiments.hypergraphs.data import Hypergraph
 from anyorder.experiments.hypergraphs.models import MODELS, CliqueGCN, HypergraphConvNet, HypergraphMLP
+from anyorder.experiments.hypergraphs.shapes import EdgeShapes, HypergraphShapes
 
 pytest.importorskip("torch_geometric")
 from torch_geometric.nn import GCNConv, HypergraphConv
 
 EDGES = [[0, 1, 2, 3], [2, 3], [4], [5, 0, 2], [0, 1, 2, 3]]
-SHAPES = {"channels_in": 3, "channels_out": 4}
+SHAPES = HypergraphShapes(channels_in=3, channels_out=4)
 
 
 def example(seed: int = 0, *, num_nodes: int = 8, edges: list[list[int]] = EDGES, weights: bool = False) -> Hypergraph:
@@ -154,7 +155,7 @@ def test_ours_reads_features_of_edges_and_is_equivariant_in_them():
     torch.manual_seed(0)
     model, graph = MODELS["Ours"], example()
     graph = replace(graph, edge_features=torch.randn(graph.num_edges, 2))
-    network = model.build({**SHAPES, "edges": {"mean": [0.0, 0.0]}}).eval()
+    network = model.build(replace(SHAPES, edges=EdgeShapes(("a", "b"), (0.0, 0.0), (1.0, 1.0)))).eval()
     found = network(model.prepare(graph))
     order, edges = torch.randperm(graph.num_nodes), torch.randperm(graph.num_edges)
     place = order.argsort()

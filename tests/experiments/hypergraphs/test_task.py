@@ -13,7 +13,8 @@ from anyorder.experiments.chains.models import GraphMLP
 from anyorder.experiments.hypergraphs.data import Hypergraph, NamedHypergraph
 from anyorder.experiments.hypergraphs.models import MODELS, CliqueGCN, HypergraphConvNet, HypergraphMLP
 from anyorder.experiments.hypergraphs.recipes import RECIPES, SETTINGS, TABLE
-from anyorder.experiments.hypergraphs.task import OwnNodes, PublishedNodes, normalised, shapes_of
+from anyorder.experiments.hypergraphs.shapes import HypergraphShapes, normalised, shapes_of
+from anyorder.experiments.hypergraphs.task import OwnNodes, PublishedNodes
 from anyorder.training.checkpoints import load_model, load_run
 from anyorder.training.fit import Job, Machine, carry_out, resume
 from anyorder.training.run import Optimiser, PredictRequest, Run, Schedule
@@ -138,7 +139,7 @@ def test_features_are_normalised_as_in_training():
     graph = Hypergraph.of_edges([[0, 1]], num_nodes=3, node_features=features, labels=torch.tensor([0, 1, 1]))
     rows = normalised(graph, shapes_of(NamedHypergraph(graph), "rows")).node_features
     assert rows is not None and rows.tolist() == [[0.25, 0.75], [0.0, 0.0], pytest.approx([0.4, 0.6])]
-    shapes = json.loads(json.dumps(shapes_of(NamedHypergraph(graph), "columns")))
+    shapes = HypergraphShapes.from_data(json.loads(json.dumps(shapes_of(NamedHypergraph(graph), "columns").to_data())))
     columns = normalised(graph, shapes).node_features
     assert columns is not None
     torch.testing.assert_close(columns.mean(0), torch.zeros(2), atol=1e-6, rtol=0)

@@ -22,7 +22,13 @@ from torch import Tensor
 from anyorder.algebra import SetPartition
 from anyorder.cli import main
 from anyorder.experiments import below, find
-from anyorder.experiments.molecules.goals import Classification, Regression, classification_metrics, regression_metrics
+from anyorder.experiments.molecules.goals import (
+    Classification,
+    MoleculeShapes,
+    Regression,
+    classification_metrics,
+    regression_metrics,
+)
 from anyorder.experiments.molecules.models import (
     MoleculeEncoder,
     MoleculeFingerprint,
@@ -51,7 +57,7 @@ CONFIGS: dict[str, MoleculeModel] = {
     "fingerprint": MoleculeFingerprint(2, 16, dropout=0.0),
 }
 ATTENTION = ("ours", "exact", "softmax", "mlp_pi", "transformer")
-SHAPES = {"goal": "regression", "targets": ["gap"], "mean": [5.0], "std": [2.0]}
+SHAPES = MoleculeShapes("regression", ("gap",), (5.0,), (2.0,))
 SMILES = ["CCO", "C", "[Na+].[Cl-]", "c1ccccc1O", "N[C@@H](C)C(=O)[O-]", "CC#N", "[NH4+]", "OCC=C"]
 
 
@@ -66,7 +72,7 @@ def molecules(smiles: list[str] = SMILES) -> list[Molecule]:
     return [Molecule.from_smiles(text, (float(n),), n) for n, text in enumerate(smiles)]
 
 
-def build(config: MoleculeModel, shapes: dict[str, Any] = SHAPES) -> Any:
+def build(config: MoleculeModel, shapes: MoleculeShapes = SHAPES) -> Any:
     torch.manual_seed(0)
     return config.build(shapes)
 

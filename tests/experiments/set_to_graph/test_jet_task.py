@@ -37,7 +37,7 @@ from anyorder.experiments.set_to_graph.jets import (
     write_jets,
 )
 from anyorder.experiments.set_to_graph.partitions import partition_scores
-from anyorder.experiments.set_to_graph.sets import collate_sets
+from anyorder.experiments.set_to_graph.sets import SetShapes, collate_sets
 from anyorder.experiments.set_to_graph.tracks import Resolution, perigee
 from anyorder.training.config import from_data, to_data
 from anyorder.training.fit import Job, Machine, carry_out
@@ -88,8 +88,8 @@ def replace_model(run: Run, model: OneCluster) -> Job:
 class TestTask:
     def test_features_are_normalised_by_the_training_part(self, data, splits):
         raw = read_jets(folder("jets_simulated", data_dir=data) / SPLITS["train"])
-        assert tuple(splits.shapes["mean"]) == normalisation(raw).mean
-        assert splits.shapes["channels"] == len(FEATURES)
+        assert tuple(splits.shapes.mean) == normalisation(raw).mean
+        assert splits.shapes.channels == len(FEATURES)
         assert abs(splits.train.sample.features.mean(axis=0)).max() < 0.1
 
     def test_jets_are_cliques_with_loops(self, splits):
@@ -99,10 +99,10 @@ class TestTask:
 
     def test_compressed_features_can_be_expanded(self, data, splits):
         small = Jets("simulated", compress=True).load(seed=0, data_dir=data)
-        raw = splits.test.sample.features * splits.shapes["deviation"] + splits.shapes["mean"]
-        again = expanded(small.test.sample.features * small.shapes["deviation"] + small.shapes["mean"])
+        raw = splits.test.sample.features * splits.shapes.deviation + splits.shapes.mean
+        again = expanded(small.test.sample.features * small.shapes.deviation + small.shapes.mean)
         np.testing.assert_allclose(again, raw, rtol=1e-3, atol=1e-4)
-        assert small.shapes["mean"] != splits.shapes["mean"]
+        assert small.shapes.mean != splits.shapes.mean
         batch = collate_sets([small.test[n] for n in range(20)])
         plain = collate_sets([splits.test[n] for n in range(20)])
         same = VertexReconstruction().build(small.shapes)(batch) == VertexReconstruction().build(splits.shapes)(plain)
@@ -163,7 +163,7 @@ class TestRows:
     @pytest.mark.parametrize("row", MATCHED)
     def test_matched_rows_have_the_size_in_their_name(self, row):
         made = next(recipe for recipe in RECIPES if recipe.row == row).make("quick")
-        count = sum(weight.numel() for weight in made.model.build({"channels": 10}).parameters())
+        count = sum(weight.numel() for weight in made.model.build(SetShapes(10)).parameters())
         assert abs(count / 1000 / int(row.split(", ")[-1].removesuffix("k")) - 1) < 0.01
 
     @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ class TestRows:
         {"MLP": 456, "SIAM": 453, "SIAM-3": 455, "GNN": 475, "S2G": 457, "S2G+": 461}.items(),
     )
     def test_sizes_are_the_published_ones(self, row, published):
-        model = MODELS[row].build({"channels": 10, "max_points": 15})
+        model = MODELS[row].build(SetShapes(10, 15))
         count = sum(weight.numel() for weight in model.parameters())
         assert abs(count / 1000 - published) < 0.02 * published
 
@@ -213,7 +213,7 @@ class TestRows:
 
     def test_vertex_reconstruction_needs_light_jets(self, splits):
         with pytest.raises(ValueError, match="light jets of the training part"):
-            VertexReconstruction().build({**splits.shapes, "resolution": None})
+            VertexReconstruction().build(replace(splits.shapes, resolution=None))
 
     def test_rows_without_learning_are_tested_at_once(self, data, tmp_path):
         machine = Machine(progress=False, accelerator="cpu", data_dir=data)

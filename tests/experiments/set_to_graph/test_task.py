@@ -20,7 +20,7 @@ from anyorder.experiments.set_to_graph.delaunay_task import Delaunay
 from anyorder.experiments.set_to_graph.edge_metrics import partition_loss, soft_f1
 from anyorder.experiments.set_to_graph.files import LabelKind
 from anyorder.experiments.set_to_graph.models import SetEncoder, as_settings, narrowed
-from anyorder.experiments.set_to_graph.sets import SetSample, collate_sets
+from anyorder.experiments.set_to_graph.sets import SetSample, SetShapes, collate_sets
 from anyorder.experiments.set_to_graph.task import SetsFromFile, StandardisedSets, summed_partition_loss
 from anyorder.experiments.set_to_graph.triangulations import DelaunaySets, triangulate
 from anyorder.experiments.set_to_graph.writers import write_sets
@@ -45,14 +45,14 @@ class TestPairEncoder:
     @pytest.mark.parametrize("kernel", KERNELS)
     def test_a_set_does_not_see_its_batch_neighbours(self, kernel):
         config = replace(SMALL, kernel=kernel)
-        model, samples = config.build({"channels": 2}).eval(), ragged()
+        model, samples = config.build(SetShapes(2)).eval(), ragged()
         together = model(config.collate()(samples))
         alone = torch.cat([model(config.collate()([sample])) for sample in samples])
         torch.testing.assert_close(together, alone, atol=1e-5, rtol=1e-4)
 
     @pytest.mark.parametrize("kernel", KERNELS)
     def test_permuting_points_permutes_pairs(self, kernel):
-        model, [sample] = replace(SMALL, kernel=kernel).build({"channels": 2}).eval(), ragged((6,))
+        model, [sample] = replace(SMALL, kernel=kernel).build(SetShapes(2)).eval(), ragged((6,))
         order = np.random.default_rng(1).permutation(6)
         before = model(collate_sets([sample])).view(6, 6)
         after = model(collate_sets([SetSample(sample.points[order])])).view(6, 6)
@@ -61,13 +61,13 @@ class TestPairEncoder:
     @pytest.mark.parametrize("kernel", KERNELS)
     def test_what_workers_prepare_changes_nothing(self, kernel):
         config = replace(SMALL, kernel=kernel)
-        model, samples = config.build({"channels": 2}).eval(), ragged()
+        model, samples = config.build(SetShapes(2)).eval(), ragged()
         prepared = config.collate()(samples)
         assert prepared.nodes is not None  # type: ignore[attr-defined]
         torch.testing.assert_close(model(prepared.to("cpu")), model(collate_sets(samples)))
 
     def test_equal_sizes_take_the_shared_index_set(self):
-        model, samples = SMALL.build({"channels": 2}).eval(), ragged((5, 5))
+        model, samples = SMALL.build(SetShapes(2)).eval(), ragged((5, 5))
         assert SMALL.collate()(samples).nodes is None  # type: ignore[attr-defined]
         split = torch.cat([model(collate_sets([sample])) for sample in samples])
         torch.testing.assert_close(model(collate_sets(samples)), split, atol=1e-5, rtol=1e-4)
@@ -116,7 +116,7 @@ class TestRows:
     def test_loops_have_a_head_of_their_own(self):
         torch.manual_seed(0)
         batch = collate_sets(list(DelaunaySets(num_sets=2, min_points=4, max_points=6, seed=0)))
-        model = replace(SMALL, own_diagonal=True).build({"channels": 2}).eval()
+        model = replace(SMALL, own_diagonal=True).build(SetShapes(2)).eval()
         with torch.no_grad():
             before = model(batch)
             for weight in model.diagonal_head.parameters():
@@ -127,12 +127,12 @@ class TestRows:
 
     @pytest.mark.parametrize("name", DELAUNAY_ROWS)
     def test_a_row_as_settings_builds_the_same_model(self, name):
-        expected, built = DELAUNAY_ROWS[name].build(), as_settings(DELAUNAY_ROWS[name]).build({"channels": 2})
+        expected, built = DELAUNAY_ROWS[name].build(), as_settings(DELAUNAY_ROWS[name]).build(SetShapes(2))
         shapes = [{key: value.shape for key, value in model.state_dict().items()} for model in (expected, built)]
         assert shapes[0] == shapes[1] and type(expected) is type(built)
 
     def test_pooling_and_basis_survive(self):
-        model = as_settings(JETS_ROWS["S2G+"]).build({"channels": 10})
+        model = as_settings(JETS_ROWS["S2G+"]).build(SetShapes(10))
         assert (model.head.basis, model.head.pooling) == (JETS_ROWS["S2G+"].basis, JETS_ROWS["S2G+"].pooling)  # type: ignore
 
     @pytest.mark.parametrize("row", MODELS)
@@ -142,7 +142,7 @@ class TestRows:
         config = replace(SMALL, kernel=model.kernel) if isinstance(model, SetEncoder) else narrowed(model, 0.02)
         task = Delaunay(6, 9)
         batch = task.collate(config)(list(DelaunaySets(num_sets=8, min_points=6, max_points=9, seed=0)))
-        model = config.build({"channels": 2})
+        model = config.build(SetShapes(2))
         optimiser = torch.optim.Adam(model.parameters(), lr=1e-2)
         losses = []
         for _ in range(30):
@@ -156,7 +156,7 @@ class TestRows:
         assert set(scores) == {"Acc", "Prec", "Rec", "F1"} and all(0 <= value <= 1 for value in scores.values())
 
     def test_siam3_learns_from_triplets(self):
-        model = narrowed(MODELS["SIAM-3"], 0.02).build({"channels": 2})
+        model = narrowed(MODELS["SIAM-3"], 0.02).build(SetShapes(2))
         batch = collate_sets(ragged())
         assert isinstance(model, SiameseTriplet)
         torch.manual_seed(3)
@@ -259,7 +259,7 @@ class TestOwnSets:
         write_sets(tmp_path / "three.npz", [SetSample(np.zeros((2, 3), np.float32))], LabelKind.NONE)
         task = SetsFromFile("unused", "edges")
         with pytest.raises(ValueError, match="points of 2 features, got 3"):
-            task.read_input(tmp_path / "three.npz", {"channels": 2})
+            task.read_input(tmp_path / "three.npz", SetShapes(2))
 
     def test_too_few_sets(self, tmp_path):
         write_sets(tmp_path / "two.npz", ragged((3, 4)), LabelKind.EDGES)

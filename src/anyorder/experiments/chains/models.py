@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from torch import Tensor, nn
 
@@ -12,6 +12,15 @@ from anyorder.layouts import Features
 from anyorder.models import Encoder, EquivariantMLP
 from anyorder.training.config import configurable
 from anyorder.training.run import ModelConfig
+from anyorder.training.shapes import Shapes
+
+
+@dataclass(frozen=True)
+class GraphShapes(Shapes):
+    """Features of an entry, and classes of a node."""
+
+    channels_in: int
+    channels_out: int
 
 
 class OnNodes(nn.Module):
@@ -39,14 +48,14 @@ class GraphEncoder(ModelConfig):
     classes: Literal["all", "without global"] = "all"
     dropout: float = 0.0
 
-    def build(self, shapes: dict[str, Any]) -> nn.Module:
+    def build(self, shapes: GraphShapes) -> nn.Module:
         return OnNodes(
             Encoder(
                 order_in=2,
                 orders=(2,) * (self.layers - 1) + (1,),
-                channels_in=shapes["channels_in"],
+                channels_in=shapes.channels_in,
                 channels=self.channels,
-                channels_out=shapes["channels_out"],
+                channels_out=shapes.channels_out,
                 heads=self.heads,
                 head_channels=self.head_channels,
                 kernel=self.kernel,
@@ -66,14 +75,14 @@ class GraphMLP(ModelConfig):
     channels: int = 16
     reduce: Literal["sum", "mean"] = "sum"
 
-    def build(self, shapes: dict[str, Any]) -> nn.Module:
+    def build(self, shapes: GraphShapes) -> nn.Module:
         return OnNodes(
             EquivariantMLP(
                 order_in=2,
                 orders=(2,) * (self.layers - 1) + (1,),
-                channels_in=shapes["channels_in"],
+                channels_in=shapes.channels_in,
                 channels=self.channels,
-                channels_out=shapes["channels_out"],
+                channels_out=shapes.channels_out,
                 reduce=self.reduce,
             )
         )
@@ -88,13 +97,13 @@ class MessagePassing(ModelConfig):
     layers: int = 2
     channels: int = 16
 
-    def build(self, shapes: dict[str, Any]) -> nn.Module:
+    def build(self, shapes: GraphShapes) -> nn.Module:
         from anyorder.experiments.chains.baselines import NodeGNN
 
         return NodeGNN(
             convolution=self.convolution,
             num_layers=self.layers,
-            channels_in=shapes["channels_in"],
+            channels_in=shapes.channels_in,
             channels=self.channels,
-            channels_out=shapes["channels_out"],
+            channels_out=shapes.channels_out,
         )

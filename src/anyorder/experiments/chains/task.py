@@ -14,6 +14,7 @@ from torch.utils.data import Dataset
 
 from anyorder.arrays import write_arrays
 from anyorder.convert.npz import read_npz
+from anyorder.experiments.chains.models import GraphShapes
 from anyorder.extras import require
 from anyorder.layouts import Features, SparseIndexSet, collate
 from anyorder.layouts.transfer import Transferable
@@ -69,6 +70,8 @@ class Chains(Task):
     Chains of the training length are there to watch.
     """
 
+    shapes_type = GraphShapes
+
     train_chains: int = 40
     train_length: int = 20
     test_chains: int = 20
@@ -82,7 +85,7 @@ class Chains(Task):
         train = ChainSet(self.train_chains, self.train_length, seed=2 * seed)
         test = ChainSet(self.test_chains, self.test_length, seed=2 * seed + 1)
         valid = ChainSet(self.valid_chains, self.train_length, seed=-seed - 1)
-        return Splits(train, valid, test, shapes={"channels_in": 3, "channels_out": 2})
+        return Splits(train, valid, test, GraphShapes(channels_in=3, channels_out=2))
 
     def collate(self, model: ModelConfig) -> Callable[[Sequence[Any]], Any]:
         return collate_nodes
@@ -101,12 +104,12 @@ class Chains(Task):
         f1 = {name: scores.f1_score(label, predicted, average=kind, zero_division=0.0) for name, kind in kinds.items()}
         return {name: 100.0 * float(value) for name, value in f1.items()}
 
-    def predict(self, model: nn.Module, shapes: dict[str, Any], request: PredictRequest) -> str:
+    def predict(self, model: nn.Module, shapes: GraphShapes, request: PredictRequest) -> str:
         """Write the probability of the second class for every node in an NPZ file of graphs."""
         if request.input is None:
             raise ValueError("--input is needed: graphs in an NPZ file, see anyorder.convert.npz")
         features = read_npz(request.input)
-        wanted, found = (2, shapes["channels_in"]), (features.order, features.channels)
+        wanted, found = (2, shapes.channels_in), (features.order, features.channels)
         if wanted != found:
             raise ValueError(f"{request.input}: expected features of (order, channels) {wanted}, got {found}")
         with torch.no_grad():

@@ -52,11 +52,10 @@ class Scorer:
         return torch.cat(parts).double().sigmoid().numpy()[place] if parts else np.zeros(0)
 
 
-def answer(model: nn.Module, shapes: dict[str, Any], request: PredictRequest, form: Form) -> str:
+def answer(model: nn.Module, known: Known, request: PredictRequest, form: Form) -> str:
     """Score the candidates of a file, or rank the completions of a tuple such as ``user42,?,?``."""
-    known = Known.from_shapes(shapes)
-    names = shapes.get("vocabulary") or [[str(number) for number in range(size)] for size in known.sizes]
-    vocabulary = Vocabulary(known.names, tuple(tuple(column) for column in names))
+    numbers = tuple(tuple(str(number) for number in range(size)) for size in known.sizes)
+    vocabulary = Vocabulary(known.names, known.vocabulary or numbers)
     given = request.options.get("candidates")
     candidates = Path(given) if given is not None else request.input
     pattern = request.options.get("complete")

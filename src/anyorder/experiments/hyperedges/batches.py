@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,7 @@ from anyorder.experiments.hyperedges.negatives import NegativeSampler
 from anyorder.experiments.hyperedges.tuples import Ints, offsets_of, row_codes
 from anyorder.layouts.transfer import Transferable
 from anyorder.training.sampling import GlobalBatches
+from anyorder.training.shapes import Shapes
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,14 +160,16 @@ class NumberedBatches(GlobalBatches):
             yield [first + place for place in batch]
 
 
-@dataclass(frozen=True)
-class Known:
+@dataclass(frozen=True, eq=False)
+class Known(Shapes):
     """What a model must know of its data: node types, and the training tuples that its node features come from."""
 
     sizes: tuple[int, ...]
     names: tuple[str, ...]
     train: Ints = field(repr=False)
     weights: NDArray[np.float64] = field(repr=False)
+    vocabulary: tuple[tuple[str, ...], ...] | None = field(default=None, repr=False)
+    """The names of the nodes of each column, where they have any."""
 
     @classmethod
     def of(cls, data: TypedHyperedges) -> Known:
@@ -177,18 +180,24 @@ class Known:
         nothing = np.zeros((0, len(self.sizes)), dtype=np.int64)
         return TypedHyperedges(sizes=self.sizes, names=self.names, train=self.train, test=nothing, weights=self.weights)
 
-    def to_shapes(self) -> dict[str, Any]:
+    def to_data(self) -> dict[str, Any]:
         """As plain data; tuples as packed text, a few bytes a tuple."""
-        shapes = {"sizes": list(self.sizes), "names": list(self.names), "train": _pack(self.train.astype("<i8").T)}
-        return shapes if bool((self.weights == 1).all()) else {**shapes, "weights": _pack(self.weights.astype("<f8"))}
+        data: dict[str, Any] = {"sizes": list(self.sizes), "names": list(self.names)}
+        data["train"] = _pack(self.train.astype("<i8").T)
+        if not bool((self.weights == 1).all()):
+            data["weights"] = _pack(self.weights.astype("<f8"))
+        if self.vocabulary is not None:
+            data["vocabulary"] = [list(names) for names in self.vocabulary]
+        return data
 
     @classmethod
-    def from_shapes(cls, shapes: dict[str, Any]) -> Known:
-        sizes = tuple(int(size) for size in shapes["sizes"])
-        train = np.frombuffer(_unpack(shapes["train"]), "<i8").reshape(len(sizes), -1).T.astype(np.int64)
-        packed = shapes.get("weights")
+    def from_data(cls, data: Mapping[str, Any]) -> Known:
+        sizes = tuple(int(size) for size in data["sizes"])
+        train = np.frombuffer(_unpack(data["train"]), "<i8").reshape(len(sizes), -1).T.astype(np.int64)
+        packed, names = data.get("weights"), data.get("vocabulary")
         weights = np.ones(len(train)) if packed is None else np.frombuffer(_unpack(packed), "<f8").astype(np.float64)
-        return cls(sizes, tuple(shapes["names"]), train, weights)
+        vocabulary = None if names is None else tuple(tuple(column) for column in names)
+        return cls(sizes, tuple(data["names"]), train, weights, vocabulary)
 
 
 def _pack(array: NDArray[np.generic]) -> str:

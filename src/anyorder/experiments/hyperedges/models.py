@@ -127,8 +127,8 @@ def mlp_head(channels: int, hidden: int, dropout: float) -> nn.Sequential:
     return nn.Sequential(*layers, nn.Linear(channels, 1))
 
 
-def _autoencoder(shapes: dict[str, Any], channels: int, dropout: float = 0.25) -> TypedAutoencoder:
-    features = cooccurrence_features(Known.from_shapes(shapes).hyperedges())
+def _autoencoder(shapes: Known, channels: int, dropout: float = 0.25) -> TypedAutoencoder:
+    features = cooccurrence_features(shapes.hyperedges())
     return TypedAutoencoder(features, channels=channels, dropout=dropout)
 
 
@@ -149,13 +149,13 @@ class TupleEncoder(ModelConfig):
     """Inside the encoder layers."""
     feature_dropout: float = 0.25
 
-    def build(self, shapes: dict[str, Any]) -> nn.Module:
+    def build(self, shapes: Known) -> nn.Module:
         width: dict[str, Any] = {"channels": self.channels, "heads": self.heads, "head_channels": self.head_channels}
         layers = (
             EncoderLayer(order_in=1, order_out=1, kernel=self.kernel, dropout=self.dropout, **width)
             for _ in range(self.layers)
         )
-        last = IntoTuples(order=len(shapes["sizes"]), kernel=self.kernel, dropout=self.dropout, **width)
+        last = IntoTuples(order=len(shapes.sizes), kernel=self.kernel, dropout=self.dropout, **width)
         head = nn.Sequential(nn.LayerNorm(self.channels), *mlp_head(self.channels, self.hidden, self.head_dropout))
         embed = _autoencoder(shapes, self.channels, self.feature_dropout)
         return TupleNetwork(embed, nn.ModuleList(layers), last, head)
@@ -172,13 +172,13 @@ class TupleMLP(ModelConfig):
     hidden: int = 4
     head_dropout: float = 0.1
 
-    def build(self, shapes: dict[str, Any]) -> nn.Module:
+    def build(self, shapes: Known) -> nn.Module:
         width: dict[str, Any] = {"channels_in": self.channels, "channels_out": self.channels}
         layers = (
             Activated(EquivariantLinear(order_in=1, order_out=1, reduce=self.reduce, **width)) for _ in range(self.layers)
         )
         last = EquivariantLinear(
-            order_in=1, order_out=len(shapes["sizes"]), classes=into_distinct_nodes, reduce=self.reduce, **width
+            order_in=1, order_out=len(shapes.sizes), classes=into_distinct_nodes, reduce=self.reduce, **width
         )
         head = mlp_head(self.channels, self.hidden, self.head_dropout)
         return TupleNetwork(_autoencoder(shapes, self.channels), nn.ModuleList(layers), last, head)
@@ -224,8 +224,8 @@ class WalkSimilarity(nn.Module):
         return self(tuples), self.bias.new_zeros(())
 
 
-def _walk_embedding(shapes: dict[str, Any], channels: int, epochs: int, *, standardise: bool) -> WalkEmbedding:
-    data = Known.from_shapes(shapes).hyperedges()
+def _walk_embedding(shapes: Known, channels: int, epochs: int, *, standardise: bool) -> WalkEmbedding:
+    data = shapes.hyperedges()
     return WalkEmbedding(data, Node2Vec(channels=channels, epochs=epochs), standardise=standardise)
 
 
@@ -238,7 +238,7 @@ class TupleSimilarity(ModelConfig):
     channels: int = 64
     walk_epochs: int = 5
 
-    def build(self, shapes: dict[str, Any]) -> nn.Module:
+    def build(self, shapes: Known) -> nn.Module:
         embed = _walk_embedding(shapes, self.channels, self.walk_epochs, standardise=False)
         return WalkSimilarity(embed, MeanPairSimilarity if self.pairs == "mean" else MinPairSimilarity)
 
@@ -256,7 +256,7 @@ class TupleSAGNN(ModelConfig):
     dropout: float = 0.4
     walk_epochs: int = 5
 
-    def build(self, shapes: dict[str, Any]) -> nn.Module:
+    def build(self, shapes: Known) -> nn.Module:
         embed = (
             _autoencoder(shapes, self.channels)
             if self.features == "autoencoder"
@@ -279,5 +279,5 @@ class TupleDHNE(ModelConfig):
 
     channels: int = 64
 
-    def build(self, shapes: dict[str, Any]) -> nn.Module:
-        return DHNE(_autoencoder(shapes, self.channels), order=len(shapes["sizes"]), channels=self.channels)
+    def build(self, shapes: Known) -> nn.Module:
+        return DHNE(_autoencoder(shapes, self.channels), order=len(shapes.sizes), channels=self.channels)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
 
@@ -39,6 +39,7 @@ class Hyperedges(Task):
     loses its last batch if that is not whole: of the 282 test triples of GPS, another random 192 in every epoch.
     """
 
+    shapes_type = Known
     predict_options: ClassVar[tuple[str, ...]] = ("candidates", "complete", "top")
 
     selection_by: Literal["validation", "published"] = "validation"
@@ -72,9 +73,7 @@ class Hyperedges(Task):
             data = data.with_validation(self.validation, seed=seed)
         train = self._positives(data, "train")
         test = self._positives(data, "test")
-        shapes = Known.of(data).to_shapes()
-        if vocabulary is not None:
-            shapes["vocabulary"] = [list(names) for names in vocabulary.names]
+        shapes = replace(Known.of(data), vocabulary=None if vocabulary is None else vocabulary.names)
         return Splits(TupleSet([train], seed=seed), self._evaluated(data, seed), TupleSet([test], seed=seed), shapes)
 
     def _positives(self, data: TypedHyperedges, part: Part, **options: bool) -> Positives:
@@ -133,7 +132,7 @@ class Hyperedges(Task):
             found |= {f"{part}/{name}": float(np.mean([e[key] for e in seen[-LAST_EPOCHS:]])) for name, key in names.items()}
         return found
 
-    def predict(self, model: nn.Module, shapes: dict[str, Any], request: PredictRequest) -> str:
+    def predict(self, model: nn.Module, shapes: Known, request: PredictRequest) -> str:
         return answer(model, shapes, request, self._form)
 
     @property

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from torch import Tensor, nn
 
 from anyorder.experiments.hypergraphs.data import Hypergraph
+from anyorder.experiments.hypergraphs.shapes import HypergraphShapes
 from anyorder.layers import Elu, RandomFeatures
 from anyorder.layouts.incidence import IncidenceSet
 from anyorder.layouts.neighbours import Neighbours
@@ -42,7 +43,7 @@ class HypergraphMLP(HypergraphModel):
 
         return with_loops(hypergraph)
 
-    def build(self, shapes: dict[str, Any]) -> nn.Module:
+    def build(self, shapes: HypergraphShapes) -> nn.Module:
         from anyorder.experiments.hypergraphs.baselines import Pointwise, build_network
 
         return build_network(Pointwise, **_widths(self, shapes))
@@ -64,7 +65,7 @@ class CliqueGCN(HypergraphModel):
 
         return clique_expansion(hypergraph, self.pairs)
 
-    def build(self, shapes: dict[str, Any]) -> nn.Module:
+    def build(self, shapes: HypergraphShapes) -> nn.Module:
         from anyorder.experiments.hypergraphs.baselines import CliqueConvolution, build_network
 
         return build_network(CliqueConvolution, **_widths(self, shapes))
@@ -89,7 +90,7 @@ class HypergraphConvNet(HypergraphModel):
 
         return with_loops(with_neighbours(hypergraph, self.neighbours) if self.neighbours else hypergraph)
 
-    def build(self, shapes: dict[str, Any]) -> nn.Module:
+    def build(self, shapes: HypergraphShapes) -> nn.Module:
         from anyorder.experiments.hypergraphs.baselines import HypergraphConvolution, attention_network, build_network
 
         if self.heads:
@@ -120,19 +121,19 @@ class HypergraphTransformer(HypergraphModel):
         prepared = PreparedIncidence.of(hypergraph)
         return prepared if hypergraph.edge_features is None else replace(prepared, beside=(hypergraph.edge_features,))
 
-    def build(self, shapes: dict[str, Any]) -> nn.Module:
+    def build(self, shapes: HypergraphShapes) -> nn.Module:
         return OnIncidence(
             HypergraphEncoder(
-                channels_in=shapes["channels_in"],
+                channels_in=shapes.channels_in,
                 channels=self.channels,
-                channels_out=shapes["channels_out"],
+                channels_out=shapes.channels_out,
                 layers=self.layers,
                 heads=self.heads,
                 head_channels=max(1, self.channels // self.heads),
                 dropout=self.dropout,
                 kernel=self.kernel,
                 global_=self.with_global,
-                edge_channels_in=len(shapes["edges"]["mean"]) if "edges" in shapes else 0,
+                edge_channels_in=0 if shapes.edges is None else len(shapes.edges.mean),
             )
         )
 
@@ -155,12 +156,12 @@ class HypergraphPropagation(HypergraphModel):
     def prepare(self, hypergraph: Hypergraph) -> Transferable:
         return PreparedIncidence.of(hypergraph, self.neighbours)
 
-    def build(self, shapes: dict[str, Any]) -> nn.Module:
+    def build(self, shapes: HypergraphShapes) -> nn.Module:
         return OnIncidence(
             PropagationEncoder(
-                channels_in=shapes["channels_in"],
+                channels_in=shapes.channels_in,
                 channels=self.channels,
-                channels_out=shapes["channels_out"],
+                channels_out=shapes.channels_out,
                 layers=self.layers,
                 heads=self.heads,
                 dropout=self.dropout,
@@ -197,10 +198,10 @@ class OnIncidence(nn.Module):
         return self.model(x.features, x.incidence, *x.beside)
 
 
-def _widths(model: HypergraphMLP | CliqueGCN | HypergraphConvNet, shapes: dict[str, Any]) -> dict[str, Any]:
+def _widths(model: HypergraphMLP | CliqueGCN | HypergraphConvNet, shapes: HypergraphShapes) -> dict[str, Any]:
     if model.layers < 1:
         raise ValueError(f"a model needs at least one layer, got {model.layers}")
-    channels = {"channels_in": shapes["channels_in"], "channels": model.channels, "channels_out": shapes["channels_out"]}
+    channels = {"channels_in": shapes.channels_in, "channels": model.channels, "channels_out": shapes.channels_out}
     return {**channels, "num_layers": model.layers, "dropout": model.dropout}
 
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from anyorder.experiments.hypergraphs.data import UNKNOWN, NamedHypergraph
 from anyorder.experiments.hypergraphs.files import read_edge_list, read_hif_hypergraph
+from anyorder.experiments.hypergraphs.shapes import HypergraphShapes
 from anyorder.files import replacing
 from anyorder.training.run import PredictRequest
 
 
-def read_request(request: PredictRequest, shapes: dict[str, Any], label: str) -> NamedHypergraph:
+def read_request(request: PredictRequest, shapes: HypergraphShapes, label: str) -> NamedHypergraph:
     """The hypergraph of a request, its features in the order of the training: HIF (``.json``) or a list of hyperedges."""
     path = request.input
     assert path is not None
@@ -30,21 +31,21 @@ def read_request(request: PredictRequest, shapes: dict[str, Any], label: str) ->
     return _aligned(data, shapes, path)
 
 
-def _aligned(data: NamedHypergraph, shapes: dict[str, Any], path: Path) -> NamedHypergraph:
+def _aligned(data: NamedHypergraph, shapes: HypergraphShapes, path: Path) -> NamedHypergraph:
     """The same hypergraph with the features that the model was trained on, found by name where they have names."""
-    data = _aligned_edges(data, shapes.get("edges", {}).get("names", []), path)
-    expected, graph = shapes["feature_names"], data.hypergraph
+    data = _aligned_edges(data, () if shapes.edges is None else shapes.edges.names, path)
+    expected, graph = shapes.feature_names, data.hypergraph
     assert graph.node_features is not None
     channels = graph.node_features.shape[1]
     if not expected:
-        if channels != shapes["channels_in"]:
-            raise ValueError(f"{path}: the model takes {shapes['channels_in']} features a node, got {channels}")
+        if channels != shapes.channels_in:
+            raise ValueError(f"{path}: the model takes {shapes.channels_in} features a node, got {channels}")
         return data
     features = graph.node_features[:, _places(expected, data.feature_names, f"{path}: feature")]
     return replace(data, hypergraph=replace(graph, node_features=features), feature_names=tuple(expected))
 
 
-def _aligned_edges(data: NamedHypergraph, expected: list[str], path: Path) -> NamedHypergraph:
+def _aligned_edges(data: NamedHypergraph, expected: Sequence[str], path: Path) -> NamedHypergraph:
     """The same for the features of hyperedges."""
     features = None
     if expected:
@@ -54,7 +55,7 @@ def _aligned_edges(data: NamedHypergraph, expected: list[str], path: Path) -> Na
     return replace(data, hypergraph=replace(data.hypergraph, edge_features=features), edge_feature_names=tuple(expected))
 
 
-def _places(expected: list[str], there: tuple[str, ...], what: str) -> list[int]:
+def _places(expected: Sequence[str], there: tuple[str, ...], what: str) -> list[int]:
     absent = [name for name in expected if name not in there]
     if absent:
         raise ValueError(f"{what} {absent[0]!r} of the training is missing; there are {list(there)}")
@@ -71,7 +72,7 @@ def default_output(request: PredictRequest) -> Path:
     return stem.with_name(f"{stem.name}-predictions.csv")
 
 
-def write_predictions(path: Path, data: NamedHypergraph, probabilities: Tensor, classes: list[str]) -> None:
+def write_predictions(path: Path, data: NamedHypergraph, probabilities: Tensor, classes: Sequence[str]) -> None:
     """A CSV file with a row per node: its name, its class where it is known, the predicted class and all probabilities."""
     names = classes or [str(number) for number in range(probabilities.shape[1])]
     labels = data.hypergraph.labels

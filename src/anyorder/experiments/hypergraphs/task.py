@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -26,11 +26,10 @@ from anyorder.experiments.hypergraphs.files import read_edge_list, read_hif_hype
 from anyorder.experiments.hypergraphs.models import HypergraphModel
 from anyorder.experiments.hypergraphs.predictions import default_output, read_request, write_predictions
 from anyorder.experiments.hypergraphs.published import read_published
+from anyorder.experiments.hypergraphs.shapes import HypergraphShapes, Normalisation, normalised, shapes_of
 from anyorder.layouts.transfer import Transferable
 from anyorder.training.config import configurable
 from anyorder.training.run import ModelConfig, PredictRequest, Selection, Splits, Task
-
-Normalisation = Literal["none", "rows", "columns"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +75,7 @@ class Collate:
 class NodeClassification(Task):
     """Full-batch training on the classes of the training nodes; the best validation accuracy counts."""
 
+    shapes_type = HypergraphShapes
     predict_options: ClassVar[tuple[str, ...]] = ("features",)
 
     normalise: Normalisation = "none"
@@ -100,7 +100,7 @@ class NodeClassification(Task):
         split = self.split(data, seed)
         shapes = shapes_of(data, self.normalise)
         graph = normalised(data.hypergraph, shapes)
-        shapes["digest"] = _digest(data.hypergraph, split)
+        shapes = replace(shapes, digest=_digest(data.hypergraph, split))
         valid, test = WholeHypergraph(graph, split.valid), WholeHypergraph(graph, split.test)
         return Splits(WholeHypergraph(graph, split.train, self.updates), valid, test, shapes)
 
@@ -120,7 +120,7 @@ class NodeClassification(Task):
     def metrics(self, collected: dict[str, Tensor]) -> dict[str, float]:
         return {"accuracy": 100.0 * float((collected["predicted"] == collected["label"]).double().mean())}
 
-    def predict(self, model: nn.Module, shapes: dict[str, Any], request: PredictRequest) -> str:
+    def predict(self, model: nn.Module, shapes: HypergraphShapes, request: PredictRequest) -> str:
         """Write a class for every node: of the hypergraph of the training, or of another one with the same features."""
         from anyorder.training.checkpoints import load_run
 
@@ -130,7 +130,7 @@ class NodeClassification(Task):
         with torch.inference_mode():
             scores = model(config.prepare(normalised(data.hypergraph, shapes))).softmax(1)
         output = request.output or default_output(request)
-        write_predictions(output, data, scores, shapes["label_names"])
+        write_predictions(output, data, scores, shapes.label_names)
         return f"{len(scores)} nodes in {output}"
 
     @property
@@ -211,39 +211,6 @@ class OwnNodes(NodeClassification):
         return random_split(known, seed=seed, train=self.train_share, valid=self.valid_share)
 
 
-def shapes_of(data: NamedHypergraph, normalise: Normalisation) -> dict[str, Any]:
-    """What a model must know of a hypergraph, to be built and to take others like it."""
-    graph = data.hypergraph
-    features = graph.node_features
-    if features is None:
-        raise ValueError("the nodes of this hypergraph have no features")
-    shapes: dict[str, Any] = {
-        "channels_in": features.shape[1],
-        "channels_out": max(graph.num_classes, len(data.label_names)),
-        "label_names": list(data.label_names),
-        "feature_names": list(data.feature_names),
-        "normalise": normalise,
-    }
-    if normalise == "columns":
-        shapes["mean"], shapes["deviation"] = _moments(features)
-    if graph.edge_features is not None:
-        mean, deviation = _moments(graph.edge_features)
-        shapes["edges"] = {"names": list(data.edge_feature_names), "mean": mean, "deviation": deviation}
-    return shapes
-
-
-def _moments(features: Tensor) -> tuple[list[float], list[float]]:
-    """Mean and deviation of each column; the deviation of a constant one is 1."""
-    deviation, mean = torch.std_mean(features.double(), 0, unbiased=False)
-    constant = deviation <= 1e-6 * mean.abs()  # but for rounding
-    return mean.tolist(), deviation.masked_fill(constant, 1.0).tolist()
-
-
-def _standardised(features: Tensor, shapes: dict[str, Any]) -> Tensor:
-    mean, deviation = (torch.tensor(shapes[name], dtype=torch.float64) for name in ("mean", "deviation"))
-    return ((features - mean) / deviation).to(features.dtype)
-
-
 def _digest(graph: Hypergraph, split: NodeSplit) -> str:
     """Tells a hypergraph with its parts from any other: a training does not go on with another one."""
     known = hashlib.sha256()
@@ -251,20 +218,3 @@ def _digest(graph: Hypergraph, split: NodeSplit) -> str:
     for part in (*held, split.train, split.valid, split.test):
         known.update(b"" if part is None else part.contiguous().numpy().tobytes())
     return known.hexdigest()
-
-
-def normalised(graph: Hypergraph, shapes: dict[str, Any]) -> Hypergraph:
-    """The hypergraph with its features as the training saw them."""
-    features = graph.node_features
-    assert features is not None
-    if shapes["normalise"] == "rows":
-        total = features.abs().sum(1, keepdim=True)
-        features = features / total.where(total > 0, 1.0)
-    elif shapes["normalise"] == "columns":
-        features = _standardised(features, shapes)
-    edges = graph.edge_features
-    return replace(
-        graph,
-        node_features=features,
-        edge_features=_standardised(edges, shapes["edges"]) if edges is not None and "edges" in shapes else None,
-    )

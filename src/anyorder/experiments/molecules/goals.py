@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from anyorder.extras import require
+from anyorder.training.shapes import Shapes
 
 
 class Regression(nn.Module):
@@ -97,11 +99,22 @@ class Classification(nn.Module):
 Goal = Regression | Classification
 
 
-def goal_of(shapes: dict[str, Any]) -> Goal:
+@dataclass(frozen=True)
+class MoleculeShapes(Shapes):
+    """The targets: numbers with mean and deviation over the training part, or the labels of each."""
+
+    goal: Literal["regression", "classification"]
+    targets: tuple[str, ...]
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+    labels: tuple[tuple[str, ...], ...] = ()
+
+
+def goal_of(shapes: MoleculeShapes) -> Goal:
     """The goal that the shapes of a dataset describe."""
-    if shapes["goal"] == "regression":
-        return Regression(shapes["targets"], shapes["mean"], shapes["std"])
-    return Classification(shapes["targets"], shapes["labels"])
+    if shapes.goal == "regression":
+        return Regression(shapes.targets, shapes.mean, shapes.std)
+    return Classification(shapes.targets, shapes.labels)
 
 
 def regression_metrics(collected: dict[str, Tensor], names: Sequence[str]) -> dict[str, float]:

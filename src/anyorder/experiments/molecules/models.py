@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +19,7 @@ from anyorder.experiments.molecules.baselines import (
     MoleculeGNN,
 )
 from anyorder.experiments.molecules.batch import MoleculeBatch
-from anyorder.experiments.molecules.goals import Goal, goal_of
+from anyorder.experiments.molecules.goals import Goal, MoleculeShapes, goal_of
 from anyorder.experiments.molecules.graphs import ATOM_FEATURES, BOND_FEATURES
 from anyorder.experiments.molecules.inputs import MoleculeInputs
 from anyorder.experiments.molecules.laplacian import flip_signs
@@ -111,7 +111,7 @@ class MoleculeModel(ModelConfig):
     def network(self, channels_out: int) -> nn.Module:
         """From a `MoleculeBatch` to (molecule, channels_out)."""
 
-    def build(self, shapes: dict[str, Any]) -> Predictor:
+    def build(self, shapes: MoleculeShapes) -> Predictor:
         goal = goal_of(shapes)
         return Predictor(self.network(goal.channels_out), goal)
 

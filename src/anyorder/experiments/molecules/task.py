@@ -29,7 +29,7 @@ from anyorder.experiments.molecules.data import (
     open_pcqm4m,
     open_table,
 )
-from anyorder.experiments.molecules.goals import classification_metrics, regression_metrics
+from anyorder.experiments.molecules.goals import MoleculeShapes, classification_metrics, regression_metrics
 from anyorder.experiments.molecules.labels import LabelTable, find_labels
 from anyorder.experiments.molecules.models import MoleculeModel
 from anyorder.experiments.molecules.parts import MoleculePart, build_options, cache_dir, limited
@@ -50,6 +50,7 @@ _TARGETS = {
 class MoleculeTask(Task):
     """Predict targets of molecules; the loss is the mean over the targets that are there."""
 
+    shapes_type = MoleculeShapes
     predict_options: ClassVar[tuple[str, ...]] = ("smiles",)
 
     @abstractmethod
@@ -75,7 +76,7 @@ class MoleculeTask(Task):
                 )
         return Splits(parts["train"], parts["valid"], parts["test"], shapes=self.shapes(opened))
 
-    def shapes(self, opened: SplitMolecules) -> dict[str, Any]:
+    def shapes(self, opened: SplitMolecules) -> MoleculeShapes:
         """What a model must know: the targets with mean and deviation over the training part."""
         targets = opened.store.targets()[opened.split["train"]]
         for name, column in zip(self.target_names, targets.T, strict=True):
@@ -83,12 +84,7 @@ class MoleculeTask(Task):
                 raise ValueError(f"the target {name!r} has no value in the training part")
         std = np.nanstd(targets, axis=0)
         mean, std = np.nanmean(targets, axis=0), np.where(std > 0, std, 1.0)
-        return {
-            "goal": "regression",
-            "targets": list(self.target_names),
-            "mean": mean.tolist(),
-            "std": std.tolist(),
-        }
+        return MoleculeShapes("regression", self.target_names, tuple(mean.tolist()), tuple(std.tolist()))
 
     def collate(self, model: ModelConfig) -> Callable[[Sequence[Any]], Any]:
         if not isinstance(model, MoleculeModel):
@@ -109,7 +105,7 @@ class MoleculeTask(Task):
     def metrics(self, collected: dict[str, Tensor]) -> dict[str, float]:
         return {"MAE": regression_metrics(collected, self.target_names)["MAE"]}
 
-    def predict(self, model: nn.Module, shapes: dict[str, Any], request: PredictRequest) -> str:
+    def predict(self, model: nn.Module, shapes: MoleculeShapes, request: PredictRequest) -> str:
         from anyorder.experiments.molecules.predictions import predict_table
 
         return predict_table(model, request, smiles=getattr(self, "smiles", "smiles"))
@@ -231,13 +227,12 @@ class OwnMolecules(MoleculeTask):
         known = (~np.isnan(opened.store.targets())).sum(axis=1) > 0
         return SplitMolecules(opened.store, {part: members[known[members]] for part, members in opened.split.items()})
 
-    def shapes(self, opened: SplitMolecules) -> dict[str, Any]:
+    def shapes(self, opened: SplitMolecules) -> MoleculeShapes:
         if self.goal == "regression":
             return super().shapes(opened)
         table = self.table()
         assert isinstance(table, LabelTable)
-        labels = [list(known) for known in table.labels]
-        return {"goal": "classification", "targets": list(self.targets), "labels": labels}
+        return MoleculeShapes("classification", self.targets, labels=tuple(tuple(known) for known in table.labels))
 
     def metrics(self, collected: dict[str, Tensor]) -> dict[str, float]:
         kind = regression_metrics if self.goal == "regression" else classification_metrics

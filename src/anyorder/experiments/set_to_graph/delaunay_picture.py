@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anyorder.experiments.set_to_graph.delaunay_task import Delaunay
-from anyorder.experiments.set_to_graph.sets import SetSample
+from anyorder.experiments.set_to_graph.sets import SetSample, SetShapes
 from anyorder.experiments.set_to_graph.task import StandardisedSets, predict_edges
 from anyorder.experiments.set_to_graph.triangulations import DelaunaySets
 from anyorder.extras import require
@@ -54,9 +54,10 @@ class Panel:
 def panels_of(folder: Path, sets: Sequence[SetSample]) -> list[Panel]:
     """What the model of a folder says of some sets."""
     run, model = load_model(folder)
-    if not isinstance(run.task, Delaunay):
+    shapes = load_run(folder)[1]
+    if not isinstance(run.task, Delaunay) or not isinstance(shapes, SetShapes):
         raise ValueError(f"{folder} holds a model of {type(run.task).__name__}, expected one of Delaunay triangulations")
-    known = StandardisedSets(sets, load_run(folder)[1])
+    known = StandardisedSets(sets, shapes)
     predicted = predict_edges(model, [known[number] for number in range(len(known))])
     title = read_json(folder / "job.json")["row"] if (folder / "job.json").exists() else type(run.model).__name__
     return [Panel(title, each.points, each.edges, edges) for each, edges in zip(sets, predicted, strict=True)]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from anyorder.datasets.registry import data_dir as data_folder
 from anyorder.experiments.set_to_graph.files import LabelKind
+from anyorder.experiments.set_to_graph.sets import SetShapes
 from anyorder.experiments.set_to_graph.task import PairTask, StandardisedSets
 from anyorder.experiments.set_to_graph.triangulations import DelaunaySets, cached_delaunay
 from anyorder.training.config import configurable
@@ -51,9 +51,9 @@ class Delaunay(PairTask):
         counts = (self.train_sets, self.valid_sets, self.test_sets)
         wanted = [part for part in range(3) if not (self.published and part == 1)]
         made = {part: cached_delaunay(self.sets(counts[part], part=part, seed=seed), folder) for part in wanted}
-        shapes: dict[str, Any] = {"channels": 2, "max_points": self.max_points}
-        if self.standardise:
-            shapes |= {"mean": [0.5, 0.5], "deviation": [12**-0.5, 12**-0.5]}  # of the uniform distribution
+        shapes = SetShapes(channels=2, max_points=self.max_points)
+        if self.standardise:  # by the moments of the uniform distribution
+            shapes = replace(shapes, mean=(0.5, 0.5), deviation=(12**-0.5, 12**-0.5))
         parts = (made[0], made.get(1, made[2]), made[2])
         train, valid, test = (StandardisedSets(sets, shapes) for sets in parts)
         return Splits(train, valid, test, shapes)

@@ -29,7 +29,7 @@ from anyorder.experiments.set_to_graph.jets import (
     read_unlabelled_jets,
 )
 from anyorder.experiments.set_to_graph.models import PairModelSettings
-from anyorder.experiments.set_to_graph.sets import SetBatch, SetSample
+from anyorder.experiments.set_to_graph.sets import SetBatch, SetSample, SetShapes
 from anyorder.experiments.set_to_graph.task import PairTask, SoftF1
 from anyorder.experiments.set_to_graph.tracks import Resolution
 from anyorder.training.config import configurable
@@ -77,6 +77,14 @@ class JetSets(Dataset[SetSample]):
         return SetSample.from_partition(jet.features, jet.vertex, jet.flavour)
 
 
+@dataclass(frozen=True)
+class JetShapes(SetShapes):
+    """Sets of tracks, and what the training part shows of the detector."""
+
+    compressed: bool = False
+    resolution: dict[str, tuple[float, float]] | None = None
+
+
 @configurable
 @dataclass(frozen=True)
 class Jets(PairTask):
@@ -87,6 +95,8 @@ class Jets(PairTask):
     hundred times the resolution, which hides the vertices. With ``published`` a training batch holds jets of one size.
     ``limit`` keeps the first jets of the training part alone.
     """
+
+    shapes_type = JetShapes
 
     sample: Literal["alice", "simulated", "official"] = "official"
     f1_over_sets: SoftF1 = "sum"
@@ -120,14 +130,14 @@ class Jets(PairTask):
             train, valid, test = (replace(part, features=compressed(part.features)) for part in (train, valid, test))
         known = self.sample == "official" and not self.compress
         constants = OFFICIAL_NORMALISATION if known else normalisation(train)
-        shapes = {
-            "channels": len(FEATURES),
-            "max_points": int(max(part.num_tracks.max() for part in (train, valid, test))),
-            "mean": list(constants.mean),
-            "deviation": list(constants.deviation),
-            "compressed": self.compress,
-            "resolution": resolution,
-        }
+        shapes = JetShapes(
+            channels=len(FEATURES),
+            max_points=int(max(part.num_tracks.max() for part in (train, valid, test))),
+            mean=tuple(constants.mean),
+            deviation=tuple(constants.deviation),
+            compressed=self.compress,
+            resolution=resolution,
+        )
         return Splits(JetSets(train, constants), JetSets(valid, constants), JetSets(test, constants), shapes)
 
     def batches(self, data: Dataset[Any], *, batch_size: int, seed: int, shuffle: bool, rank: int, world: int) -> Any:
@@ -136,9 +146,10 @@ class Jets(PairTask):
             return EqualSizeBatches(data.sample.num_tracks, **place)
         return super().batches(data, shuffle=shuffle, **place)
 
-    def read_input(self, path: Path, shapes: dict[str, Any]) -> Sequence[SetSample | None]:
+    def read_input(self, path: Path, shapes: SetShapes) -> Sequence[SetSample | None]:
+        assert isinstance(shapes, JetShapes)
         sample, numbers = read_unlabelled_jets(path)
-        if shapes["compressed"]:
+        if shapes.compressed:
             sample = replace(sample, features=compressed(sample.features))
         jets = JetSets(sample, _constants(shapes))
         found: list[SetSample | None] = [None] * (len(sample) + sample.skipped_short)
@@ -147,11 +158,12 @@ class Jets(PairTask):
         return found
 
 
-def _constants(shapes: dict[str, Any]) -> Normalisation:
-    return Normalisation(tuple(shapes["mean"]), tuple(shapes["deviation"]))
+def _constants(shapes: JetShapes) -> Normalisation:
+    assert shapes.mean is not None and shapes.deviation is not None
+    return Normalisation(shapes.mean, shapes.deviation)
 
 
-def _resolution(train: JetSample) -> dict[str, Any] | None:
+def _resolution(train: JetSample) -> dict[str, tuple[float, float]] | None:
     """What the light jets show of the detector, if there are enough of them."""
     light_tracks = int(train.num_tracks[train.flavour == 0].sum())
     return asdict(measured_resolution(train)) if light_tracks >= ENOUGH_TRACKS else None
@@ -229,7 +241,7 @@ class VertexModel(WithoutLearning):
 class OneCluster(PairModelSettings):
     """The trivial row: one cluster for all points."""
 
-    def build(self, shapes: dict[str, Any]) -> nn.Module:
+    def build(self, shapes: SetShapes) -> nn.Module:
         return OneClusterModel()
 
 
@@ -243,12 +255,12 @@ class VertexReconstruction(PairModelSettings):
     primary_cut: float = 3.5
     secondary_cut: float = 3.0
 
-    def build(self, shapes: dict[str, Any]) -> nn.Module:
-        if shapes.get("resolution") is None:
+    def build(self, shapes: SetShapes) -> nn.Module:
+        if not isinstance(shapes, JetShapes) or shapes.resolution is None:
             raise ValueError(
                 f"vertex reconstruction measures the resolution of the detector from the light jets of the training part: "
                 f"expected at least {ENOUGH_TRACKS} tracks in them"
             )
-        resolution = Resolution(**{name: tuple(terms) for name, terms in shapes["resolution"].items()})
+        resolution = Resolution(**shapes.resolution)
         finder = VertexFinder(resolution=resolution, **vars(self))
-        return VertexModel(finder, _constants(shapes), compressed=shapes["compressed"])
+        return VertexModel(finder, _constants(shapes), compressed=shapes.compressed)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +17,7 @@ from anyorder.experiments.set_to_graph.baselines.knn_gnn import KnnGraphNetworkC
 from anyorder.experiments.set_to_graph.baselines.pairs import PairBasis, PairModel, PairModelConfig, Pooling, mlp
 from anyorder.experiments.set_to_graph.baselines.s2g import SetToGraphConfig
 from anyorder.experiments.set_to_graph.baselines.siamese import SiameseConfig, SiameseTripletConfig
-from anyorder.experiments.set_to_graph.sets import SetBatch, SetSample, collate_sets
+from anyorder.experiments.set_to_graph.sets import SetBatch, SetSample, SetShapes, collate_sets
 from anyorder.layers import Kernel, Softmax
 from anyorder.layers.softmax import prepare_softmax
 from anyorder.layouts import CompleteIndexSet, Features
@@ -119,11 +119,11 @@ class SetEncoder(PairModelSettings):
     dropout: float = 0.1
     own_diagonal: bool = False
 
-    def build(self, shapes: dict[str, Any]) -> nn.Module:
+    def build(self, shapes: SetShapes) -> nn.Module:
         encoder = Encoder(
             order_in=1,
             orders=(1,) * self.layers + (2,),
-            channels_in=shapes["channels"],
+            channels_in=shapes.channels,
             channels=self.channels,
             channels_out=None,
             heads=self.heads,
@@ -150,10 +150,10 @@ class DeepSetPairs(PairModelSettings):
     attention: bool = False
     own_diagonal: bool = True
 
-    def build(self, shapes: dict[str, Any]) -> nn.Module:
+    def build(self, shapes: SetShapes) -> nn.Module:
         basis, pooling = PairBasis[self.basis.upper()], Pooling[self.pooling.upper()]
         settings = {**vars(self), "basis": basis, "pooling": pooling}
-        return SetToGraphConfig(channels_in=shapes["channels"], **settings).build()
+        return SetToGraphConfig(channels_in=shapes.channels, **settings).build()
 
 
 @configurable
@@ -165,8 +165,8 @@ class SiamesePairs(PairModelSettings):
     head: tuple[int, ...]
     batch_norm: bool = True
 
-    def build(self, shapes: dict[str, Any]) -> nn.Module:
-        return SiameseConfig(channels_in=shapes["channels"], **vars(self)).build()
+    def build(self, shapes: SetShapes) -> nn.Module:
+        return SiameseConfig(channels_in=shapes.channels, **vars(self)).build()
 
 
 @configurable
@@ -179,8 +179,8 @@ class SiameseTriplets(PairModelSettings):
     margin: float = 2.0
     num_triplets: int = 200
 
-    def build(self, shapes: dict[str, Any]) -> nn.Module:
-        return SiameseTripletConfig(channels_in=shapes["channels"], **vars(self)).build()
+    def build(self, shapes: SetShapes) -> nn.Module:
+        return SiameseTripletConfig(channels_in=shapes.channels, **vars(self)).build()
 
 
 @configurable
@@ -191,8 +191,8 @@ class NearestNeighbourGNN(PairModelSettings):
     widths: tuple[int, ...]
     neighbours: int
 
-    def build(self, shapes: dict[str, Any]) -> nn.Module:
-        return KnnGraphNetworkConfig(channels_in=shapes["channels"], **vars(self)).build()
+    def build(self, shapes: SetShapes) -> nn.Module:
+        return KnnGraphNetworkConfig(channels_in=shapes.channels, **vars(self)).build()
 
 
 @configurable
@@ -203,8 +203,8 @@ class PaddedMLP(PairModelSettings):
     widths: tuple[int, ...]
     max_points: int
 
-    def build(self, shapes: dict[str, Any]) -> nn.Module:
-        return FlatMLPConfig(channels_in=shapes["channels"], **vars(self)).build()
+    def build(self, shapes: SetShapes) -> nn.Module:
+        return FlatMLPConfig(channels_in=shapes.channels, **vars(self)).build()
 
 
 _SETTINGS: dict[type, type[ModelConfig]] = {

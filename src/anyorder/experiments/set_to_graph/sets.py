@@ -12,6 +12,17 @@ import torch
 from torch import Tensor
 
 from anyorder.layouts.transfer import Transferable
+from anyorder.training.shapes import Shapes
+
+
+@dataclass(frozen=True)
+class SetShapes(Shapes):
+    """Features of a point, the size of the largest set, and the constants by which points are standardised, if they are."""
+
+    channels: int
+    max_points: int | None = None
+    mean: tuple[float, ...] | None = None
+    deviation: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from anyorder.experiments.set_to_graph.edge_metrics import edge_loss, edge_score
 from anyorder.experiments.set_to_graph.files import LabelKind, read_sets
 from anyorder.experiments.set_to_graph.models import PairModelSettings
 from anyorder.experiments.set_to_graph.partitions import Labels, connected_components_ragged, partition_scores
-from anyorder.experiments.set_to_graph.sets import SetBatch, SetSample, collate_sets
+from anyorder.experiments.set_to_graph.sets import SetBatch, SetSample, SetShapes, collate_sets
 from anyorder.experiments.set_to_graph.writers import write_predictions
 from anyorder.extras import require
 from anyorder.training.config import configurable
@@ -31,6 +31,8 @@ SoftF1 = Literal["sum", "mean"]
 @dataclass(frozen=True)
 class PairTask(Task):
     """Data aside, everything about predicting edges or a partition from logits over ordered pairs."""
+
+    shapes_type = SetShapes
 
     @property
     @abstractmethod
@@ -91,16 +93,15 @@ class PairTask(Task):
     def num_items(self, batch: Any) -> int:
         return int(batch.num_sets)
 
-    def read_input(self, path: Path, shapes: dict[str, Any]) -> Sequence[SetSample | None]:
+    def read_input(self, path: Path, shapes: SetShapes) -> Sequence[SetSample | None]:
         """The sets of a user's file, as the model wants them; None is a set without points."""
         sets = read_sets(path)
-        if sets.channels != shapes["channels"]:
-            expected = shapes["channels"]
-            raise ValueError(f"{path}: the model was trained on points of {expected} features, got {sets.channels}")
+        if sets.channels != shapes.channels:
+            raise ValueError(f"{path}: the model was trained on points of {shapes.channels} features, got {sets.channels}")
         known = StandardisedSets(sets, shapes)
         return [known[number] for number in range(len(known))]
 
-    def predict(self, model: nn.Module, shapes: dict[str, Any], request: PredictRequest) -> str:
+    def predict(self, model: nn.Module, shapes: SetShapes, request: PredictRequest) -> str:
         """Write the edges or partitions of the sets of a file, in their order."""
         if request.input is None:
             raise ValueError("name the sets with --input: a .parquet or .npz file with a set per row")
@@ -155,7 +156,7 @@ class SetsFromFile(PairTask):
         parts = [order[valid + test :], order[:valid], order[valid : valid + test]]
         constants = standardise(sets[number] for number in parts[0])
         largest = max(len(sample.points) for sample in sets.sets)
-        shapes: dict[str, Any] = {"channels": sets.channels, "max_points": largest, **constants}
+        shapes = SetShapes(sets.channels, largest, **constants)
         train, held, tested = (Subset(StandardisedSets(sets, shapes), part) for part in parts)
         return Splits(train, held, tested, shapes)
 
@@ -168,19 +169,21 @@ def summed_partition_loss(logits: Tensor, batch: SetBatch) -> Tensor:
     return loss if world == 1 else loss - (world - 1) * soft_f1(logits, batch).sum()
 
 
-def standardise(samples: Iterable[SetSample]) -> dict[str, list[float]]:
+def standardise(samples: Iterable[SetSample]) -> dict[str, tuple[float, ...]]:
     """Mean and deviation of each feature over all points; a constant feature gets deviation 1."""
     points = np.concatenate([sample.points for sample in samples]).astype(np.float64)
     deviation = points.std(axis=0)
-    return {"mean": points.mean(axis=0).tolist(), "deviation": np.where(deviation > 0, deviation, 1.0).tolist()}
+    deviation = np.where(deviation > 0, deviation, 1.0)
+    return {"mean": tuple(points.mean(axis=0).tolist()), "deviation": tuple(deviation.tolist())}
 
 
 class StandardisedSets(Dataset[SetSample]):
     """Sets with (x - mean) / deviation for points, if ``shapes`` have these constants."""
 
-    def __init__(self, sets: Any, shapes: dict[str, Any]) -> None:
+    def __init__(self, sets: Any, shapes: SetShapes) -> None:
         self.sets = sets
-        self.constants = [np.asarray(shapes[name], dtype=np.float32) for name in ("mean", "deviation") if name in shapes]
+        given = [values for values in (shapes.mean, shapes.deviation) if values is not None]
+        self.constants = [np.asarray(values, dtype=np.float32) for values in given]
 
     def __len__(self) -> int:
         return len(self.sets)
