@@ -167,12 +167,15 @@ class TestTask:
             assert [len(part) for part in parts] == [2, 2]
             chosen.append(frozenset(number % 10 for number in numbers))
         assert len(set(chosen)) > 10 and frozenset.union(*chosen) == frozenset(range(10))
+        train = task.batches(splits.train, batch_size=12, seed=0, shuffle=True, rank=0, world=1)
+        assert [len(batch) for batch in train] == [12, 12, 12] and len(train) == 3
+        assert len(Given().batches(splits.train, batch_size=12, seed=0, shuffle=True, rank=0, world=1)) == 4
         whole = task.batches(splits.test, **options, rank=0, world=1)
         assert [number for batch in whole for number in batch] == list(range(10))
 
     def test_a_test_set_below_one_batch_is_scored_whole(self):
         splits = Given(selection_by="published", published_batch=11).load(seed=0, data_dir=None)
-        assert splits.valid.scored is None and len(splits.valid) == 10
+        assert splits.valid.scored == len(splits.valid) == 10
 
     def test_history_tells_the_best_test_epoch_and_the_mean_of_the_last(self):
         history = [{"AUC": 0.5 + n, "AUPR": 0.1 * n, "test AUC": abs(n - 3.0), "test AUPR": float(n)} for n in range(30)]
