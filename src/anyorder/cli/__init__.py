@@ -12,8 +12,10 @@ from anyorder.cli import algebra, bench, domains, experiments, predict
 from anyorder.cli.errors import report
 from anyorder.cli.lazy import LazyParser
 from anyorder.datasets.commands import add_commands as add_data
+from anyorder.errors import printable
 from anyorder.ops.allocation import keep_freed_memory
 from anyorder.training.processes import is_main
+from anyorder.training.signals import Stopped, heeding_signals
 
 _DESCRIPTION = "Permutation-equivariant Transformers for sets, graphs, hypergraphs and maps between them."
 _EXAMPLES = """examples:
@@ -49,14 +51,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = parser().parse_args(arguments)
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # read when torch is loaded: leave warnings to us
     try:
-        with _only_the_first_speaks():
+        with _only_the_first_speaks(), heeding_signals():
             return int(args.run(args))
+    except Stopped as stop:
+        print(printable(str(stop)), file=sys.stderr)
+        return 128 + stop.number
     except BrokenPipeError:  # whoever reads has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except KeyboardInterrupt:
-        print("interrupted; `anyorder resume DIR` resumes a run", file=sys.stderr)
-        return 130
     except Exception as error:
         return report(error, with_traceback=args.traceback)
 

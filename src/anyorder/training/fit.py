@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Sequence
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from lightning.pytorch.callbacks import Callback
+from lightning.pytorch.utilities.exceptions import SIGTERMException
 from torch import nn
 
 from anyorder.files import remove_unfinished
 from anyorder.training.checkpoints import LAST, WEIGHTS, load_run, save_config, save_model
 from anyorder.training.config import from_data, to_data
-from anyorder.training.jobs import Job
+from anyorder.training.jobs import JOB, Job
 from anyorder.training.keeper import Keeper
 from anyorder.training.loaders import Loaders
+from anyorder.training.lock import holding
 from anyorder.training.machine import Machine
 from anyorder.training.module import TaskModule
-from anyorder.training.processes import naming_lost_peers
+from anyorder.training.processes import is_main, naming_lost_peers
 from anyorder.training.records import RECORD, Record, commit, hardware, now, split_metrics, versions
 from anyorder.training.run import Run, Splits
 from anyorder.training.shapes import Shapes
+from anyorder.training.signals import Stopped, heeding_signals
 from anyorder.training.states import MARK, check_state, read_state
 from anyorder.training.trainer import LOGS, make_trainer, quiet
 
@@ -63,28 +68,51 @@ def resume(folder: Path, machine: Machine | None = None, *, callbacks: Sequence[
 def carry_out(
     job: Job, folder: Path, machine: Machine, *, fresh: bool = False, callbacks: Sequence[Callback] = ()
 ) -> Record:
-    """Train from the last state in the folder, or from the start; then test and write the record."""
+    """Train from the last state in the folder, or from the start; then test and write the record.
+
+    Nobody else may work in the folder. SIGTERM and SIGINT end the training after its step, with its state saved.
+    """
     quiet()
-    run, machine = job.run, machine.placed()
-    _check(run)
+    machine = machine.placed()
+    _check(job.run)
+    with heeding_signals(), holding(folder) if is_main() else nullcontext(), going_on(folder):
+        return _train_and_test(job, folder, machine, fresh=fresh, callbacks=callbacks)
+
+
+@contextmanager
+def going_on(folder: Path) -> Iterator[None]:
+    """Say with a signal that ends the block how to go on."""
+    try:
+        yield
+    except (Stopped, SIGTERMException, KeyboardInterrupt) as stop:
+        saved = f"its state is saved: `anyorder resume {folder}` goes on"
+        again = "nothing was trained yet: run the command again"
+        signals = {KeyboardInterrupt: signal.SIGINT, SIGTERMException: signal.SIGTERM}
+        number = stop.number if isinstance(stop, Stopped) else signals[type(stop)]
+        raise Stopped(number, saved if (folder / LAST).exists() and (folder / JOB).exists() else again) from stop
+
+
+def _train_and_test(job: Job, folder: Path, machine: Machine, *, fresh: bool, callbacks: Sequence[Callback]) -> Record:
+    run = job.run
     torch.manual_seed(run.seed)
     splits = run.task.load(seed=run.seed, data_dir=machine.data_dir)
     model = run.model.build(splits.shapes)
     state = None if fresh else _last_state(folder, run, splits.shapes, model)
     keeper = Keeper(folder, run, save_every=machine.save_every, minutes=machine.minutes)
-    steps_done = None if state is None else state["global_step"]
-    trainer = make_trainer(run, folder, machine, [keeper, *callbacks], steps_done=steps_done)
+    trainer = make_trainer(run, folder, machine, [keeper, *callbacks], state=state)
     if trainer.is_global_zero:
         _prepare(folder, job, machine, splits, anew=state is None)
     loaders = Loaders(run, rank=trainer.global_rank, world=trainer.world_size, workers=machine.workers)
     epoch, start = (0, 0) if state is None else state[MARK]["place"]
+    ckpt_path = None if state is None else str(folder / LAST)
+    del state  # its weights are the trainer's to read, once
     train, shares = loaders.train(splits.train, epoch=epoch, start=start)
     steps = len(shares) // run.accumulate
     trainer.log_every_n_steps = max(1, min(50, steps // 10))  # type: ignore[attr-defined]
     module = TaskModule(run, model, steps_per_epoch=steps, idle=shares.idle)
     validation = loaders.evaluation(splits.valid) if splits.valid is not None else None
     with naming_lost_peers():
-        trainer.fit(module, train, validation, ckpt_path=None if state is None else str(folder / LAST))
+        trainer.fit(module, train, validation, ckpt_path=ckpt_path)
         keeper.use_best(trainer, module)
         trainer.test(module, loaders.evaluation(splits.test), verbose=False)
     record = _record(job, machine, module, keeper)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from anyorder.suggest import nearest
 from anyorder.training.checkpoints import LAST, load_weights, save_weights
 from anyorder.training.module import TaskModule
 from anyorder.training.run import Run
+from anyorder.training.signals import Stopped, asked, begin_steps, end_steps
 
 _PAUSE = 5.0  # seconds between states where epochs are short
 _AGREE = 32  # batches after which several processes agree on whether to save
@@ -49,6 +49,7 @@ class Keeper(Callback):
         self._began = self._since = self._saved = time.perf_counter()
 
     def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        begin_steps()
         self._evaluate_the_last_epoch(trainer)
 
     def on_train_epoch_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
@@ -68,11 +69,13 @@ class Keeper(Callback):
             self._save_within_epoch(trainer, module, batch_idx)
 
     def _save_within_epoch(self, trainer: pl.Trainer, module: pl.LightningModule, batch_idx: int) -> None:
-        due = time.perf_counter() - self._saved >= self.save_every
+        due, stop = time.perf_counter() - self._saved >= self.save_every, asked()
         if trainer.world_size > 1:  # saving is for all at once
-            due = (batch_idx + 1) % _AGREE == 0 and bool(trainer.strategy.broadcast(due))
-        if due:
+            due, stop = trainer.strategy.broadcast((due, stop)) if (batch_idx + 1) % _AGREE == 0 else (False, None)
+        if due or stop is not None:
             self._save(trainer, module, (trainer.current_epoch, batch_idx + 1))
+        if stop is not None:
+            raise Stopped(stop)
 
     def on_train_epoch_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         assert isinstance(module, TaskModule)
@@ -84,9 +87,11 @@ class Keeper(Callback):
         now = time.perf_counter()
         over = not last and now - self._began >= 60 * self.minutes
         due = last or over or now - self._saved >= min(self.save_every, _PAUSE)
-        over, due = trainer.strategy.broadcast((over, due))
-        if due:
+        over, due, stop = trainer.strategy.broadcast((over, due, asked()))
+        if due or stop is not None:
             self._save(trainer, module, (trainer.current_epoch + 1, 0))
+        if stop is not None:
+            raise Stopped(stop)
         if over:  # after the state is saved, which knows nothing of it and goes on
             self.unfinished = f"{trainer.current_epoch + 1} of {self.run.schedule.epochs} epochs"
             trainer.should_stop = True
@@ -131,6 +136,8 @@ class Keeper(Callback):
         elif module.shown is not module.model:
             module.model.load_state_dict(module.shown.state_dict())
 
+    def on_train_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        end_steps()
+
     def on_exception(self, trainer: pl.Trainer, module: pl.LightningModule, exception: BaseException) -> None:
-        if isinstance(exception, KeyboardInterrupt) and trainer.is_global_zero:
-            print(f"interrupted; `anyorder resume {self.folder}` goes on", file=sys.stderr)
+        end_steps()

@@ -24,7 +24,10 @@ _SEAL = b"sha256:"
 
 
 class AtomicCheckpointIO(CheckpointIO):
-    """States as Lightning makes them, whole or not at all."""
+    """States as Lightning makes them, whole or not at all; one that was ``read`` and checked already is not read again."""
+
+    def __init__(self, read: dict[str, Any] | None = None) -> None:
+        self._read = read
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None) -> None:
         buffer = io.BytesIO()  # torch.save into a full disk fails with an error that does not say so
@@ -34,7 +37,8 @@ class AtomicCheckpointIO(CheckpointIO):
     def load_checkpoint(
         self, path: Any, map_location: Any | None = None, weights_only: bool | None = None
     ) -> dict[str, Any]:
-        return read_state(Path(path))
+        read, self._read = self._read, None
+        return read_state(Path(path)) if read is None else read
 
     def remove_checkpoint(self, path: Any) -> None:
         Path(path).unlink(missing_ok=True)

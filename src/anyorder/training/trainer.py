@@ -38,9 +38,9 @@ class Processes(DDPStrategy):
 
 
 def make_trainer(
-    run: Run, folder: Path, machine: Machine, callbacks: Sequence[Callback], *, steps_done: int | None = None
+    run: Run, folder: Path, machine: Machine, callbacks: Sequence[Callback], *, state: dict[str, Any] | None = None
 ) -> pl.Trainer:
-    """The trainer of a run; ``steps_done`` of an interrupted one have been logged before."""
+    """The trainer of a run; it goes on from the ``state`` of an interrupted one, whose steps have been logged before."""
     extra: list[Callback] = [LearningRateMonitor("step")]
     if machine.progress:
         extra.append(RunProgress(run))
@@ -59,8 +59,10 @@ def make_trainer(
             accumulate_grad_batches=run.accumulate,
             gradient_clip_val=run.optimiser.clip,
             callbacks=[*callbacks, *extra],
-            plugins=[AtomicCheckpointIO()],
-            logger=TensorBoardLogger(str(folder), name="", version=LOGS, purge_step=steps_done),
+            plugins=[AtomicCheckpointIO(state)],
+            logger=TensorBoardLogger(
+                str(folder), name="", version=LOGS, purge_step=None if state is None else state["global_step"]
+            ),
             enable_checkpointing=False,
             enable_model_summary=False,
             enable_progress_bar=machine.progress,

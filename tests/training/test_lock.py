@@ -1,0 +1,163 @@
+"""One process at a time in a run folder; signals save the state, say how to go on, and have their exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from anyorder.training import lock
+from anyorder.training.fit import carry_out, execute, resume
+from anyorder.training.lock import LOCK, FolderInUseError, holding
+from anyorder.training.states import read_state
+from small_runs import EVERY_STEP, QUIET, Interrupted, chains, interrupt_at, same, settings, weights
+
+HOLD = "import sys, time; from pathlib import Path; from anyorder.training.lock import holding\n"
+HOLD += "with holding(Path(sys.argv[1])):\n    print('held', flush=True)\n    time.sleep(600)"
+
+
+def hold(folder: Path) -> subprocess.Popen[str]:
+    """A process that holds the lock of a folder."""
+    process = subprocess.Popen([sys.executable, "-c", HOLD, str(folder)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None and process.stdout.readline() == "held\n"
+    return process
+
+
+def test_a_second_start_says_who_holds_the_folder_and_a_killed_holder_releases_it(tmp_path):
+    folder = tmp_path / "run"
+    process = hold(folder)
+    try:
+        known = rf"in use by process {process.pid} on {socket.gethostname()} since 20.*: wait for it"
+        with pytest.raises(FolderInUseError, match=known):
+            carry_out(chains(), folder, QUIET)
+        assert not (folder / "config.json").exists()
+    finally:
+        process.kill()
+        process.communicate()
+    carry_out(chains(), folder, QUIET)
+    assert not (folder / LOCK).exists()
+
+
+def test_a_folder_without_locks_goes_by_the_process_and_by_the_time(tmp_path, monkeypatch):
+    process = hold(tmp_path / "run")
+    monkeypatch.setattr(lock, "_lock", lambda handle: None)
+    try:
+        with pytest.raises(FolderInUseError, match=f"process {process.pid}"), holding(tmp_path / "run"):
+            pass
+    finally:
+        process.kill()
+        process.communicate()
+    with holding(tmp_path / "run"):
+        pass
+
+
+@pytest.mark.parametrize("works", [True, None])
+def test_a_holder_on_another_machine_is_alive_as_long_as_it_touches_the_file(works, tmp_path, monkeypatch):
+    if works is None:
+        monkeypatch.setattr(lock, "_lock", lambda handle: None)
+    path = tmp_path / LOCK
+    path.write_text(json.dumps({"process": 1, "started": 1.0, "machine": "elsewhere", "since": "2026-01-01"}))
+    with (
+        pytest.raises(FolderInUseError, match=r"process 1 on elsewhere since 2026-01-01.*again in 90 seconds"),
+        holding(tmp_path),
+    ):
+        pass
+    os.utime(path, (time.time() - 100, time.time() - 100))
+    with holding(tmp_path):
+        assert json.loads(path.read_text())["process"] == os.getpid()
+
+
+def test_a_holder_touches_its_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(lock, "BEAT", 0.01)
+    with holding(tmp_path):
+        os.utime(tmp_path / LOCK, (0, 0))
+        ended = time.monotonic() + 10
+        while (tmp_path / LOCK).stat().st_mtime == 0 and time.monotonic() < ended:
+            time.sleep(0.01)
+        assert (tmp_path / LOCK).stat().st_mtime > 0
+
+
+def test_a_lock_of_half_a_word_is_nobodys(tmp_path):
+    (tmp_path / LOCK).write_text('{"process": 1, "mach')
+    with holding(tmp_path):
+        pass
+
+
+def test_a_folder_into_which_nothing_came_is_gone(tmp_path):
+    with pytest.raises(RuntimeError), holding(tmp_path / "run"):
+        raise RuntimeError
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_state_is_read_once(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch, pytest.raises(Interrupted):
+        interrupt_at(patch, 4)
+        carry_out(chains(), tmp_path, EVERY_STEP)
+    read = []
+    monkeypatch.setattr("anyorder.training.fit.read_state", lambda path: read.append(path) or read_state(path))
+    monkeypatch.setattr("anyorder.training.states.read_state", lambda path: pytest.fail("read again"))
+    resume(tmp_path, QUIET)
+    assert read == [tmp_path / "last.ckpt"]
+
+
+SIGNALLED = """
+import os, signal, sys
+from anyorder.cli import main
+from anyorder.training.module import TaskModule
+
+train = TaskModule.training_step
+
+def step(self, *args):
+    if self.trainer.fit_loop.epoch_loop.total_batch_idx == 1:
+        os.kill(os.getpid(), int(sys.argv[1]))
+    return train(self, *args)
+
+TaskModule.training_step = step
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_saves_the_state_and_says_how_to_go_on(number, code, tmp_path):
+    line = ["run", "chains/mlp-pi-s", *settings(), "--out", tmp_path, "--quiet"]
+    run = [sys.executable, "-c", SIGNALLED, str(int(number)), *map(str, line)]
+    ended = subprocess.run(run, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=600)
+    folder = chains().folder(tmp_path)
+    assert ended.returncode == code, ended.stderr
+    assert f"its state is saved: `anyorder resume {folder}` goes on" in ended.stderr and "Traceback" not in ended.stderr
+    assert read_state(folder / "last.ckpt")["anyorder"]["place"] == [0, 2]  # after the step in which it came
+    whole = execute(chains(), tmp_path / "whole", QUIET)
+    assert resume(folder, QUIET).history == whole.history
+    assert same(weights(folder), weights(chains().folder(tmp_path / "whole")))
+
+
+def test_run_all_stops_at_a_signal(tmp_path):
+    line = ["run", "chains", "--all", *settings(), "--out", tmp_path, "--quiet"]
+    run = [sys.executable, "-c", SIGNALLED, str(int(signal.SIGTERM)), *map(str, line)]
+    ended = subprocess.run(run, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=600)
+    assert ended.returncode == 143, ended.stderr
+    assert len(list(tmp_path.rglob("last.ckpt"))) == 1 and "anyorder resume" in ended.stderr
+
+
+BEFORE = """
+import os, signal, sys
+from anyorder.cli import main
+from anyorder.experiments.chains.task import Chains
+
+Chains.load = lambda self, **place: os.kill(os.getpid(), signal.SIGTERM)
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_signal_before_the_first_step_says_to_run_again(tmp_path):
+    line = ["run", "chains/mlp-pi-s", *settings(), "--out", tmp_path / "runs", "--quiet"]
+    ended = subprocess.run([sys.executable, "-c", BEFORE, *map(str, line)], capture_output=True, text=True, timeout=600)
+    assert ended.returncode == 143 and "terminated; nothing was trained yet: run the command again" in ended.stderr
+    assert not chains().folder(tmp_path / "runs").exists()
