@@ -44,7 +44,7 @@ def isolated(
         work: a function of a module, so that the new process finds it.
         memory_limit: GB (2^30 bytes) that it may take, besides what the interpreter and the libraries take.
         time_limit: seconds, the start of the process included.
-        threads: of torch; as many as here unless told.
+        threads: number of torch's threads; default: as many as here.
     """
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)

@@ -148,7 +148,7 @@ MODELS: dict[str, Contender] = {
 
 
 def find_models(names: list[str] | None) -> list[str]:
-    """The models of these names, which may be short, without blanks and in any case; all of them for None.
+    """The models of these names, which may be short, without spaces and in upper or lower case; all of them for None.
 
     >>> find_models(["ours(s,phi)", "gps"])
     ['Ours (S, phi)', 'GPS (Performer)']

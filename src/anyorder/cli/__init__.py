@@ -22,8 +22,8 @@ _EXAMPLES = """examples:
   anyorder classes 2 2                      the 15 classes of a layer from edges to edges
   anyorder list                             every experiment that can be run
   anyorder run chains --all --scale full    Table 1 of the paper
-  anyorder table chains --records runs      what came of it beside the paper's values
-  anyorder data list                        datasets, and whether they are here
+  anyorder table chains --records runs      measured values beside the paper's
+  anyorder data list                        datasets, and which of them are present
   anyorder bench scaling --models gcn       time and memory against the number of edges
 """
 

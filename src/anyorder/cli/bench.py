@@ -8,11 +8,11 @@ from typing import Any
 
 _SCALING = """Time and memory of a forward pass and a training step against the number of edges, on Barabasi-Albert graphs
 with 5 links per new node: the runtime figure of the paper. Each model and size runs in a process of its own; a model that
-runs out of memory or time is not tried on larger graphs. DIR gets scaling.csv and scaling.png; given again, the command
-goes on with what is missing in the file."""
+runs out of memory or time is not tried on larger graphs. DIR gets scaling.csv and scaling.png; the same command resumes
+where it stopped."""
 _TEXT = "Measure time and memory on this machine."
-_LAYER = """Times a 2->2 encoder layer with kernel attention beside the matrix products that it does, timed alone on the same
-shapes. The products inside its attention operator, which never appear as such, are timed apart."""
+_LAYER = """Time a 2->2 encoder layer with kernel attention beside the matrix products in it, which are timed alone on the
+same shapes. The products inside its attention operator, which never appear as such, are timed apart."""
 
 
 def add_commands(commands: Any) -> None:
@@ -23,34 +23,52 @@ def add_commands(commands: Any) -> None:
 
 
 def _add_scaling(kinds: Any) -> None:
-    parser = kinds.add_parser("scaling", help="against the number of edges, for all models", description=_SCALING)
-    parser.add_argument("--sizes", type=int, nargs="+", metavar="EDGES", help="directed edges (default: 100 to 1,000,000)")
-    parser.add_argument("--models", nargs="+", metavar="NAME", help="such as 'Ours (S, phi)' GCN (default: all ten)")
-    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="graphs of each size (default: 3; the paper: 10)")
-    parser.add_argument("--memory-limit", type=float, default=8, metavar="GB", help="of a model and size (default: 8)")
-    parser.add_argument("--time-limit", type=float, default=300, metavar="S", help="of each of two processes (default: 300)")
-    parser.add_argument("--no-step", action="store_true", help="forward passes only")
+    parser = kinds.add_parser(
+        "scaling", help="time and memory against the number of edges, for all models", description=_SCALING
+    )
+    parser.add_argument(
+        "--sizes", type=int, nargs="+", metavar="EDGES", help="numbers of directed edges (default: 100 to 1,000,000)"
+    )
+    parser.add_argument("--models", nargs="+", metavar="NAME", help="models, such as 'Ours (S, phi)' GCN (default: all ten)")
+    parser.add_argument(
+        "--seeds", type=int, default=3, metavar="N", help="number of graphs per size (default: 3; the paper: 10)"
+    )
+    parser.add_argument(
+        "--memory-limit", type=float, default=8, metavar="GB", help="memory limit per model and size (default: 8)"
+    )
+    parser.add_argument(
+        "--time-limit", type=float, default=300, metavar="S", help="time limit of each of two processes (default: 300)"
+    )
+    parser.add_argument("--no-step", action="store_true", help="measure forward passes only")
     _add_clock(parser)
-    parser.add_argument("--out", type=Path, default=Path("runs/scaling"), metavar="DIR", help="default: runs/scaling")
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("runs/scaling"),
+        metavar="DIR",
+        help="folder for the results (default: runs/scaling)",
+    )
+    parser.add_argument("--quiet", action="store_true", help="show no progress bar")
     parser.set_defaults(run=_scaling)
 
 
 def _add_layer(kinds: Any) -> None:
     parser = kinds.add_parser("layer", help="an encoder layer beside its own matrix products", description=_LAYER)
-    parser.add_argument("--channels", type=int, default=32, metavar="C", help="default: 32")
-    parser.add_argument("--edges", type=int, default=10_000, metavar="E", help="directed edges (default: 10000)")
-    parser.add_argument("--heads", type=int, default=4, metavar="H", help="default: 4")
-    parser.add_argument("--head-channels", type=int, default=8, metavar="D", help="default: 8")
-    parser.add_argument("--coupling", choices=("relaxed", "exact"), default="relaxed")
-    parser.add_argument("--step", action="store_true", help="forward and backward as well")
+    parser.add_argument("--channels", type=int, default=32, metavar="C", help="width of the layer (default: 32)")
+    parser.add_argument("--edges", type=int, default=10_000, metavar="E", help="number of directed edges (default: 10000)")
+    parser.add_argument("--heads", type=int, default=4, metavar="H", help="number of heads (default: 4)")
+    parser.add_argument("--head-channels", type=int, default=8, metavar="D", help="width of a head (default: 8)")
+    parser.add_argument(
+        "--coupling", choices=("relaxed", "exact"), default="relaxed", help="coupling of keys and queries (default: relaxed)"
+    )
+    parser.add_argument("--step", action="store_true", help="measure forward and backward passes, too")
     _add_clock(parser)
     parser.set_defaults(run=_layer)
 
 
 def _add_clock(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--threads", type=int, default=1, metavar="N", help="of each process (default: 1)")
-    text = "cpu is not stretched by other work on the machine (default: cpu)"
+    parser.add_argument("--threads", type=int, default=1, metavar="N", help="number of threads per process (default: 1)")
+    text = "clock: wall, or cpu, which other work on the machine does not stretch (default: cpu)"
     parser.add_argument("--clock", choices=("wall", "cpu"), default="cpu", help=text)
 
 

@@ -31,7 +31,7 @@ def report(error: Exception, *, with_traceback: bool = False) -> int:
 
 
 def is_expected(error: Exception) -> bool:
-    """Whether a check of ours, the system or a missing library says no, rather than code that went wrong."""
+    """Whether a check of ours, the system or a missing library refuses something; everything else is a bug."""
     if isinstance(error, ModuleNotFoundError):
         return (error.name or "").partition(".")[0] not in _packages()
     if isinstance(error, (InputError, OSError, PeerLost)):

@@ -15,46 +15,56 @@ RESULTS = Path("results")
 
 def add_commands(commands: Any) -> None:
     listing = _add(commands, "list", _list, "show every experiment: the rows of the paper's tables")
-    listing.add_argument("table", nargs="?", help="only this table")
+    listing.add_argument("table", nargs="?", help="name of a table (default: all)")
     show = _add(commands, "show", _show, "print the resolved configuration of a recipe")
-    show.add_argument("recipe")
+    show.add_argument("recipe", help="name of a recipe, from `anyorder list`")
     _add_scale(show)
     _add_variant(show)
     add_machine(_add_run(commands))
-    again = _add(commands, "resume", _resume, "go on with an interrupted run, to the result it would have had")
-    again.add_argument("folder", type=Path)
+    again = _add(commands, "resume", _resume, "resume an interrupted run, with the result it would have had")
+    again.add_argument("folder", type=Path, help="folder of the run")
     add_machine(again)
     table = _add(commands, "table", _table, "print measured values beside the paper's, from records")
-    table.add_argument("name")
-    table.add_argument("--records", type=Path, default=RESULTS, metavar="DIR", help=f"default: {RESULTS}/")
-    table.add_argument("--format", choices=("text", "markdown", "csv"), default="text")
-    table.add_argument("--scale", choices=("quick", "medium", "full"), help="only runs of this scale")
+    table.add_argument("name", help="name of a table")
+    table.add_argument(
+        "--records", type=Path, default=RESULTS, metavar="DIR", help=f"folder of the records (default: {RESULTS}/)"
+    )
+    table.add_argument("--format", choices=("text", "markdown", "csv"), default="text", help="output format (default: text)")
+    table.add_argument("--scale", choices=("quick", "medium", "full"), help="scale of the runs to show (default: all)")
     page = _add(
         commands,
         "reproduced",
         _reproduced,
         "print a page on what was reproduced: a line per table of the paper, from records",
     )
-    page.add_argument("--records", type=Path, default=RESULTS, metavar="DIR", help=f"default: {RESULTS}/")
+    page.add_argument(
+        "--records", type=Path, default=RESULTS, metavar="DIR", help=f"folder of the records (default: {RESULTS}/)"
+    )
     plot = _add(commands, "plot", _plot, "draw learning curves from records")
-    plot.add_argument("name", help="a table")
-    plot.add_argument("--metric", default="loss", help="loss, or a metric of the evaluations (default: loss)")
-    plot.add_argument("--records", type=Path, default=RESULTS, metavar="DIR", help=f"default: {RESULTS}/")
-    plot.add_argument("--output", type=Path, default=Path("curves.png"), metavar="FILE")
-    collect = _add(commands, "collect", _collect, "copy the records of finished runs to where tables look for them")
+    plot.add_argument("name", help="name of a table")
+    plot.add_argument("--metric", default="loss", help="metric to draw: loss, or one of the evaluations (default: loss)")
+    plot.add_argument(
+        "--records", type=Path, default=RESULTS, metavar="DIR", help=f"folder of the records (default: {RESULTS}/)"
+    )
+    plot.add_argument(
+        "--output", type=Path, default=Path("curves.png"), metavar="FILE", help="picture (default: curves.png)"
+    )
+    collect = _add(commands, "collect", _collect, "copy the records of finished runs to the folder that tables read")
     collect.add_argument("runs", type=Path, nargs="?", default=RUNS, help=f"folder of runs (default: {RUNS}/)")
-    collect.add_argument("--into", type=Path, default=RESULTS, metavar="DIR", help=f"default: {RESULTS}/")
+    collect.add_argument(
+        "--into", type=Path, default=RESULTS, metavar="DIR", help=f"folder of the records (default: {RESULTS}/)"
+    )
 
 
 def _add_run(commands: Any) -> argparse.ArgumentParser:
     run = _add(commands, "run", _run, "train and test a recipe, or all recipes of a table")
-    run.add_argument("recipe", help="a name of `anyorder list`; with --all, a table or a dataset of it")
-    run.add_argument("--all", action="store_true", help="every recipe below the name")
+    run.add_argument("recipe", help="name of a recipe, from `anyorder list`; with --all, of a table or a dataset of it")
+    run.add_argument("--all", action="store_true", help="run every recipe below the name")
     _add_scale(run)
     _add_variant(run)
-    run.add_argument("--seeds", type=int, metavar="N", help="run N seeds, from --seed on")
-    run.add_argument("--out", type=Path, default=RUNS, metavar="DIR", help=f"where runs go (default: {RUNS}/)")
-    run.add_argument("--force", action="store_true", help="run again what is finished")
+    run.add_argument("--seeds", type=int, metavar="N", help="number of seeds to run, from --seed on")
+    run.add_argument("--out", type=Path, default=RUNS, metavar="DIR", help=f"folder for the runs (default: {RUNS}/)")
+    run.add_argument("--force", action="store_true", help="repeat runs that are finished")
     return run
 
 
@@ -72,8 +82,10 @@ def _add_scale(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_variant(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seed", type=int, default=0, help="of data, initialisation and training (default: 0)")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a setting of a run")
+    parser.add_argument("--seed", type=int, default=0, help="random seed of data, initialisation and training (default: 0)")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="change a setting of the run; may be repeated"
+    )
 
 
 def _list(args: argparse.Namespace) -> int:

@@ -20,7 +20,7 @@ def add_commands(commands: Any) -> None:
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, help="folder of a run or of `anyorder train`")
-    parser.add_argument("--input", type=Path, metavar="FILE", help="data in the form the model was trained on")
+    parser.add_argument("--input", type=Path, metavar="FILE", help="data, in the format of the training data")
     parser.add_argument("--output", type=Path, metavar="FILE", help="file for the predictions (default: beside the input)")
     where = "folder of the datasets, for models of published ones (default: as in training)"
     parser.add_argument("--data-dir", type=Path, metavar="DIR", help=where)

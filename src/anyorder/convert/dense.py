@@ -22,7 +22,7 @@ def from_dense(values: Tensor, mask: Tensor | None = None, *, nodes: Tensor | No
 
     Args:
         mask: bool; None says that all nodes are there.
-        nodes: (batch, node), bool, which nodes there are beside a mask of tuples; those that occur in a tuple unless told.
+        nodes: (batch, node), bool, which nodes there are beside a mask of tuples; default: those that occur in a tuple.
     """
     shape = _grid_shape(values)
     order = len(shape) - 1

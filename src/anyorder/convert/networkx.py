@@ -34,7 +34,7 @@ def from_networkx(
         edge: names of edge attributes, likewise.
         share: put nodes and edges of one width into the same channels; self loops are then refused.
         duplicates: parallel edges of a multigraph are refused, or their values summed.
-        dtype: of the values; torch's default unless told.
+        dtype: type of the values; default: torch's.
     """
     nx = require("networkx", "pyg")
     if not isinstance(graph, nx.Graph):
@@ -74,7 +74,7 @@ def to_networkx(
             entries on the diagonal with an edge channel other than zero are then self loops too. None: both have all
             channels.
         directed: False for an undirected graph, which needs both directions of each edge with equal values.
-        labels: names of the nodes; 0..n-1 unless told.
+        labels: names of the nodes; default: 0..n-1.
     """
     nx = require("networkx", "pyg")
     one_graph(features, "to_networkx")

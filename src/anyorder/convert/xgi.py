@@ -48,7 +48,7 @@ def from_xgi(
             directed.
         share: put nodes and edges of one width into the same channels.
         duplicates: hyperedges on the same nodes are refused, or their values summed.
-        dtype: of the values; torch's default unless told.
+        dtype: type of the values; default: torch's.
     """
     return features_of(_read(hypergraph), order, Reading(node, edge, orderings, share, duplicates, dtype))
 
@@ -85,7 +85,7 @@ def to_xgi(
         node_channels: how many channels are of nodes, the rest being of edges; entries (v, ..., v) then hold nodes, and
             are hyperedges only where an edge channel is not zero. None: both have all channels. 0: all entries are
             hyperedges.
-        labels: names of the nodes; 0..n-1 unless told.
+        labels: names of the nodes; default: 0..n-1.
         num_tails: how many axes are tails, for a directed hypergraph.
         orderings: where the orderings of one hyperedge differ in value, refuse them or take the mean.
     """

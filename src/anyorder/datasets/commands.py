@@ -27,13 +27,17 @@ def add_commands(subparsers: Subparsers) -> Subparsers:
     commands = parser.add_subparsers(dest="data_command", metavar="COMMAND", required=True)
     listing = add_command(commands, "list", _list, "show every dataset, its size and whether it is here")
     listing.add_argument("--format", choices=("text", "json"), default="text", help="output format (default: text)")
-    get = add_command(commands, "get", _get, "download datasets, or say what to put where")
+    get = add_command(commands, "get", _get, "download datasets, or print which files to put where")
     _add_names(get)
     get.add_argument("--force", action="store_true", help="replace files that are wrong or cannot be verified")
-    get.add_argument("--quiet", action="store_true", help="no progress bar")
-    _add_names(add_command(commands, "check", _check, "verify presence, size and SHA-256 of every file; exit code 1 if bad"))
+    get.add_argument("--quiet", action="store_true", help="show no progress bar")
+    _add_names(
+        add_command(
+            commands, "check", _check, "check presence, size and SHA-256 of every file; the exit code is 1 if one is wrong"
+        )
+    )
     where = add_command(commands, "where", _where, "print the data folder, or the folder of a dataset")
-    where.add_argument("name", nargs="?", metavar="NAME", help="a dataset of `anyorder data list`")
+    where.add_argument("name", nargs="?", metavar="NAME", help="name of a dataset, from `anyorder data list`")
     return commands
 
 
@@ -54,7 +58,7 @@ def add_folder(parser: argparse.ArgumentParser, handler: Handler) -> None:
 
 
 def _add_names(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("names", nargs="+", metavar="NAME", help="datasets of `anyorder data list`")
+    parser.add_argument("names", nargs="+", metavar="NAME", help="names of datasets, from `anyorder data list`")
 
 
 def _list(args: argparse.Namespace) -> int:

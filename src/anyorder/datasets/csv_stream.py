@@ -65,7 +65,7 @@ def read_rows(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a UTF-8 text file that are not blank, without blanks around them, by number."""
+    """The lines of a UTF-8 text file that are not empty, without spaces around them, by number."""
     with _bytes(path) as source:
         _skip_mark(source)
         for number, line in enumerate(source, 1):

@@ -292,7 +292,7 @@ def _give_up(job: _Job, attempts: int, reason: str) -> str:
     host = urllib.parse.urlsplit(job.url).netloc
     return (
         f"could not download {job.url} from {host} in {attempts} tries ({reason}). {_by_hand(job)}; "
-        "or run the command again when there is a network: it goes on where it stopped"
+        "or run the command again when there is a network: it resumes where it stopped"
     )
 
 

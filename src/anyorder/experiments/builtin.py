@@ -27,7 +27,7 @@ MOLECULES = Experiment(
     commands=(
         Command(
             "train molecules",
-            "predict numbers or classes from SMILES, after a table of your own",
+            "train on a table of SMILES, to predict numbers or classes",
             f"{_HERE}.molecules.commands:add_train",
         ),
         Command(
@@ -55,7 +55,7 @@ SET_TO_GRAPH = Experiment(
     commands=(
         Command(
             "train set-to-graph",
-            "predict the edges, or a partition, of sets of points",
+            "train on sets of points, to predict their edges or a partition",
             f"{_HERE}.set_to_graph.commands:add_train",
         ),
         Command(
@@ -65,7 +65,7 @@ SET_TO_GRAPH = Experiment(
         ),
         Command(
             "data simulate",
-            "simulate a dataset that stands in for the published one",
+            "simulate jets in place of the published dataset",
             f"{_HERE}.set_to_graph.commands:add_simulate",
         ),
         Command(
@@ -88,7 +88,11 @@ HYPERGRAPHS = Experiment(
             "HypergraphTransformer",
         ),
     },
-    commands=(Command("train hypergraph", "classify the nodes of a hypergraph", f"{_HERE}.hypergraphs.commands:add_train"),),
+    commands=(
+        Command(
+            "train hypergraph", "train on a hypergraph, to classify its nodes", f"{_HERE}.hypergraphs.commands:add_train"
+        ),
+    ),
     predict=f"{_HERE}.hypergraphs.commands:add_predict",
 )
 HYPEREDGES = Experiment(
@@ -101,7 +105,7 @@ HYPEREDGES = Experiment(
     commands=(
         Command(
             "train hyperedges",
-            "predict which entities belong together, after a table of tuples of your own",
+            "train on a table of tuples, to predict which entities belong together",
             f"{_HERE}.hyperedges.commands:add_train",
         ),
     ),

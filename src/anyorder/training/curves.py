@@ -31,7 +31,7 @@ def last_gain(values: Sequence[float], *, lower_is_better: bool = False) -> floa
 
 
 def is_rising(records: Sequence[Record], metric: str, *, lower_is_better: bool = False) -> bool:
-    """Whether runs of a row were still getting better when they ended, cannot be seen not to, or are to go on.
+    """Whether runs of a row were still getting better when they ended, cannot be seen not to, or are to be resumed.
 
     Over several seeds the mean gain must be above the tolerance by more than its standard error. A row that is evaluated
     once, or not at all, has no training to speak of.

@@ -44,7 +44,7 @@ def execute(
     force: bool = False,
     callbacks: Sequence[Callback] = (),
 ) -> Record:
-    """Run a job, or go on with it where it was interrupted; a finished one is read, not repeated."""
+    """Run a job, or resume it where it was interrupted; a finished one is read, not repeated."""
     folder = job.folder(out)
     if (folder / RECORD).exists() and not force:
         record = Record.read(folder / RECORD)
@@ -56,7 +56,7 @@ def execute(
 
 
 def resume(folder: Path, machine: Machine | None = None, *, callbacks: Sequence[Callback] = ()) -> Record:
-    """Go on with an interrupted run to the result it would have had; on the machine it began on, unless told."""
+    """Resume an interrupted run, with the result it would have had; by default on the machine it began on."""
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is not the folder of a run")
     if (folder / RECORD).exists() and not (record := Record.read(folder / RECORD)).unfinished:

@@ -92,7 +92,7 @@ class Keeper(Callback):
             self._save(trainer, module, (trainer.current_epoch + 1, 0))
         if stop is not None:
             raise Stopped(stop)
-        if over:  # after the state is saved, which knows nothing of it and goes on
+        if over:  # after the state is saved, which does not know of it and can be resumed
             self.unfinished = f"{trainer.current_epoch + 1} of {self.run.schedule.epochs} epochs"
             trainer.should_stop = True
 

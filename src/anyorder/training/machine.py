@@ -31,7 +31,7 @@ class Machine:
     save_every: float = 600.0
     """Seconds after which the state is saved within an epoch, too."""
     minutes: float | None = None
-    """Train no longer than this (and the epoch it ends in) at a time, test what came of it, and go on when run again."""
+    """Train no longer than this (and the epoch it ends in) at a time, test the state reached, and resume when run again."""
 
     def __post_init__(self) -> None:
         for name, least in (("devices", 1), ("nodes", 1), ("workers", 0), ("save_every", 0)):

@@ -33,7 +33,7 @@ class TaskModule(pl.LightningModule):
         self.evaluated: dict[str, float] | None = None
         """Metrics of the validation set in this epoch."""
         self.place = (0, 0)
-        """Epoch and batch where a saved state goes on."""
+        """Epoch and batch from which a saved state resumes."""
         self._collected: dict[str, list[dict[str, Tensor]]] = {}
         self._losses = (0.0, 0)  # sum over items and number of items since the last epoch's end
         self._items = 0  # since the last optimiser step

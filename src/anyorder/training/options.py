@@ -12,17 +12,27 @@ RUNS = Path("runs")
 
 
 def add_machine(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--devices", type=int, metavar="N", help="processes on this machine (default: 1)")
-    parser.add_argument("--nodes", type=int, metavar="N", help="machines, with torchrun or SLURM (default: 1)")
-    parser.add_argument("--accelerator", metavar="KIND", help="cpu, gpu or auto (default: auto)")
-    parser.add_argument("--precision", metavar="KIND", help="32-true, bf16-mixed or 16-mixed (default: 32-true)")
-    parser.add_argument("--workers", type=int, metavar="N", help="data-loader processes (default: 0)")
-    parser.add_argument("--data-dir", type=Path, metavar="DIR", help="folder of the datasets (default: $ANYORDER_DATA)")
-    parser.add_argument("--save-every", type=float, metavar="SECONDS", help="save within an epoch, too (default: 600)")
+    parser.add_argument("--devices", type=int, metavar="N", help="number of processes per machine (default: 1)")
+    parser.add_argument("--nodes", type=int, metavar="N", help="number of machines, with torchrun or SLURM (default: 1)")
+    parser.add_argument("--accelerator", metavar="KIND", help="hardware: cpu, gpu or auto (default: auto)")
     parser.add_argument(
-        "--minutes", type=float, metavar="N", help="stop after the epoch then and test; the same command or resume goes on"
+        "--precision", metavar="KIND", help="number format: 32-true, bf16-mixed or 16-mixed (default: 32-true)"
     )
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    parser.add_argument("--workers", type=int, metavar="N", help="number of data-loader processes (default: 0)")
+    parser.add_argument("--data-dir", type=Path, metavar="DIR", help="folder of the datasets (default: $ANYORDER_DATA)")
+    parser.add_argument(
+        "--save-every",
+        type=float,
+        metavar="SECONDS",
+        help="interval at which the state is saved within an epoch (default: 600)",
+    )
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        metavar="N",
+        help="time limit: stop after the epoch in which it ends, and test; the same command resumes",
+    )
+    parser.add_argument("--quiet", action="store_true", help="show no progress bar")
 
 
 def machine(args: argparse.Namespace, began: Any = None) -> Any:

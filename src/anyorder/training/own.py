@@ -33,28 +33,38 @@ def add_options(
     patience: int | None = None,
 ) -> None:
     """How long, from where and where to; batches of ``items`` where the data are many."""
-    parser.add_argument("--epochs", type=count, default=epochs, metavar="N", help=f"at most (default: {epochs})")
+    parser.add_argument(
+        "--epochs", type=count, default=epochs, metavar="N", help=f"largest number of epochs (default: {epochs})"
+    )
     if batch_size:
-        text = f"{items} in a step (default: {batch_size})"
+        text = f"number of {items} per step (default: {batch_size})"
         parser.add_argument("--batch-size", type=count, default=batch_size, metavar="N", help=text)
-        parser.add_argument("--learning-rate", type=float, default=1e-3, metavar="RATE", help="default: 1e-3")
-        text = f"stop N epochs after the best on validation (default: {patience or 'never'})"
+        parser.add_argument(
+            "--learning-rate", type=float, default=1e-3, metavar="RATE", help="learning rate (default: 1e-3)"
+        )
+        text = f"number of epochs without gain on validation before it stops (default: {patience or 'unlimited'})"
         parser.add_argument("--patience", type=count, default=patience, metavar="N", help=text)
-    parser.add_argument("--seed", type=int, default=0, help="of the split, initialisation and training (default: 0)")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change any setting of the run")
-    parser.add_argument("--out", type=Path, metavar="DIR", help=f"of the model (default: {RUNS}/{kind}/DATA-MODEL)")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="random seed of the split, initialisation and training (default: 0)"
+    )
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="change a setting of the run; may be repeated"
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help=f"folder for the model (default: {RUNS}/{kind}/DATA-MODEL)")
     add_machine(parser)
 
 
 def add_shares(parser: argparse.ArgumentParser, items: str, rest: str = "") -> None:
     """How much of the data is held back; validation may take its share of the ``rest``."""
-    text = f"of {rest or items} to validate (default: 0.1)"
+    text = f"share of {rest or items} for validation (default: 0.1)"
     parser.add_argument("--valid", type=float, default=0.1, metavar="SHARE", help=text)
-    parser.add_argument("--test", type=float, default=0.1, metavar="SHARE", help=f"of {items} to test (default: 0.1)")
+    parser.add_argument(
+        "--test", type=float, default=0.1, metavar="SHARE", help=f"share of {items} for the test (default: 0.1)"
+    )
 
 
 def model_folder(args: argparse.Namespace, kind: str, stem: str) -> Path:
-    """Where the model goes, unless a finished one is there."""
+    """The folder for the model; refuses one that holds a finished model."""
     from anyorder.training.records import RECORD, Record
     from anyorder.training.run import slug
 
@@ -78,5 +88,5 @@ def train(run: Any, args: argparse.Namespace, folder: Path, *, kind: str, data: 
     print(summary(record))
     print(f"in {folder}; {use}")
     if record.unfinished:
-        print(f"`anyorder resume {folder}` goes on with the training")
+        print(f"`anyorder resume {folder}` resumes the training")
     return 0

@@ -46,7 +46,7 @@ class Record:
     finished: str = ""
     """Date and time (UTC)."""
     unfinished: str = ""
-    """How far the training was when it was tested, where it is to go on."""
+    """How far the training was when it was tested, where it is to be resumed."""
 
     def write(self, path: Path) -> None:
         write_json(path, {"kind": "anyorder-record", **vars(self)})

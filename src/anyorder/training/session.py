@@ -16,7 +16,7 @@ from anyorder.training.records import Record
 
 
 def run_all(jobs: Sequence[Job], out: Path, machine: Machine, *, force: bool = False) -> list[Record]:
-    """Carry out jobs; finished ones are not repeated, interrupted ones go on where they stopped."""
+    """Carry out jobs; finished ones are not repeated, interrupted ones are resumed."""
     machine = machine.placed()
     if len(jobs) == 1:
         record = execute(jobs[0], out, machine, force=force)

@@ -86,7 +86,7 @@ def test_a_training_of_little_time_goes_on_with_the_same_command(files, capsys):
     for reached in ("1 of 3", "2 of 3"):
         assert main(command) == 0
         said = capsys.readouterr().out
-        assert f"{reached} epochs so far" in said and "`anyorder resume runs/hypergraph/graph-mlp` goes on" in said
+        assert f"{reached} epochs so far" in said and "`anyorder resume runs/hypergraph/graph-mlp` resumes" in said
     assert main(["predict", "runs/hypergraph/graph-mlp"]) == 0
     assert main(command) == 0 and "so far" not in capsys.readouterr().out
     assert main(command) == 1

@@ -30,8 +30,8 @@ EXAMPLE = """examples:
 def add_predict(parser: argparse.ArgumentParser) -> None:
     """What ``predict`` takes for these models."""
     parser.add_argument("--candidates", type=Path, metavar="CSV", help="hyperedges: tuples to score")
-    parser.add_argument("--complete", metavar="TUPLE", help='hyperedges: a tuple with gaps, "user42,?,?"; ranks what fits')
-    parser.add_argument("--top", type=int, metavar="N", help="hyperedges: how many completions (default: 10)")
+    parser.add_argument("--complete", metavar="TUPLE", help='hyperedges: tuple with gaps to complete, such as "user42,?,?"')
+    parser.add_argument("--top", type=int, metavar="N", help="hyperedges: number of completions (default: 10)")
 
 
 def add_train(parser: argparse.ArgumentParser) -> None:
@@ -39,13 +39,15 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     describe(parser, "The table has names or numbers, one column per kind of entity.", EXAMPLE)
     parser.set_defaults(run=_train)
     parser.add_argument("--data", type=Path, required=True, metavar="CSV", help="table in UTF-8; repeated rows count more")
-    parser.add_argument("--columns", required=True, metavar="A,B,...", help="the columns of a tuple, two or more")
-    parser.add_argument("--weight", metavar="COLUMN", help="how much a row counts (default: every row the same)")
-    parser.add_argument("--no-header", action="store_true", help="the file has no first line of names: columns as they come")
-    parser.add_argument("--delimiter", default=",", metavar="CHAR", help="between fields; 'tab' for tabulators (default: ,)")
-    add_shares(parser, "distinct tuples", rest="the others")
-    parser.add_argument("--negatives", type=count, default=5, metavar="N", help="drawn for each tuple (default: 5)")
-    parser.add_argument("--model", choices=MODELS, default="ours")
+    parser.add_argument("--columns", required=True, metavar="A,B,...", help="columns of a tuple, two or more")
+    parser.add_argument("--weight", metavar="COLUMN", help="column with the weight of a row (default: 1 for every row)")
+    parser.add_argument(
+        "--no-header", action="store_true", help="read a file without a line of column names: --columns names them in order"
+    )
+    parser.add_argument("--delimiter", default=",", metavar="CHAR", help="character between fields, or 'tab' (default: ,)")
+    add_shares(parser, "distinct tuples", rest="the remaining tuples")
+    parser.add_argument("--negatives", type=count, default=5, metavar="N", help="number of negatives per tuple (default: 5)")
+    parser.add_argument("--model", choices=MODELS, default="ours", help="model (default: ours)")
     add_options(parser, "hyperedges", epochs=100, items="tuples", batch_size=256, patience=20)
 
 

@@ -32,7 +32,7 @@ def _no_tuples() -> Ints:
 class TypedHyperedges:
     """Hyperedges with one node of every type: column j of a tuple holds a node of type j, ids offset per type.
 
-    ``weights`` says how much each training tuple counts (1 unless told). Arrays are read-only.
+    ``weights`` says how much each training tuple counts (default: 1). Arrays are read-only.
 
     >>> data = TypedHyperedges(sizes=(2, 3), train=np.array([[0, 2], [1, 4]]), test=np.array([[0, 2], [0, 3]]))
     >>> data.num_nodes, data.order, data.offsets

@@ -73,7 +73,7 @@ class WeightedGraph:
 class Node2Vec:
     """Skip-gram embeddings of second-order random walks.
 
-    A walk that came from u to v goes on to w with a probability in proportion to weight(v, w) times 1/p when w = u, 1
+    A walk that came from u to v continues to w with a probability in proportion to weight(v, w) times 1/p when w = u, 1
     when w is joined to u, and 1/q otherwise (``return_parameter`` p, ``in_out_parameter`` q).
     """
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from anyorder.training.own import add_options, describe, model_folder, train
 
-_FORMS = """The hypergraph is a list of hyperedges (one a line, the names of its nodes separated by tabs, commas or
-blanks) with a CSV file of labels (columns node, label) and perhaps one of features (node, then numbers), or one HIF file
+_FORMS = """The hypergraph is a list of hyperedges (one per line, the names of its nodes separated by tabs, commas or
+spaces) with a CSV file of labels (columns node, label) and optionally one of features (node, then numbers), or one HIF file
 (JSON), whose node attributes are the features and the label. Nodes without a label are not trained on; `anyorder predict`
 names their class."""
 
@@ -23,12 +23,14 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     """``anyorder train hypergraph``."""
     describe(parser, _FORMS)
     source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--edges", type=Path, metavar="FILE", help="hyperedges, one a line")
+    source.add_argument("--edges", type=Path, metavar="FILE", help="hyperedges, one per line")
     source.add_argument("--hif", type=Path, metavar="FILE", help="hypergraph in the interchange format (.json, .json.gz)")
     parser.add_argument("--features", type=Path, metavar="FILE", help="CSV of node features (default: degree, edge sizes)")
     parser.add_argument("--labels", type=Path, metavar="FILE", help="CSV of node labels, for --edges")
-    parser.add_argument("--label", default="label", metavar="NAME", help="node attribute with the class, for --hif")
-    rows = "as in `anyorder list hypergraphs`: ours, mlp, ... (default: ours-light)"
+    parser.add_argument(
+        "--label", default="label", metavar="NAME", help="node attribute with the class, for --hif (default: label)"
+    )
+    rows = "model of `anyorder list hypergraphs`: ours, mlp, ... (default: ours-light)"
     parser.add_argument("--model", metavar="NAME", help=rows)
     add_options(parser, "hypergraph", epochs=300)
     parser.set_defaults(run=_train)

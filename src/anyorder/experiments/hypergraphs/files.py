@@ -1,6 +1,6 @@
 """A user's own hypergraph: a list of hyperedges with CSV files of features and labels, or a HIF file.
 
-Hyperedges: one a line, the names of its nodes separated by tabs, commas or blanks (what the file has, in this order of
+Hyperedges: one per line, the names of its nodes separated by tabs, commas or spaces (what the file has, in this order of
 preference; a name with a comma can stand in quotes); empty lines and lines that begin with # are skipped. Features: a CSV
 file with a header, whose first column names the node and whose others are numbers. Labels: a CSV file with a header and two
 columns, node and class; nodes may be missing or have an empty class. A node that only these files name is in no edge. Files
@@ -127,9 +127,9 @@ def _classes(given: Sequence[str]) -> tuple[tuple[str, ...], Tensor]:
 def _edges(path: Path) -> list[list[str]]:
     lines = [(number, text) for number, text in read_lines(path) if not text.startswith("#")]
     if not lines:
-        raise ValueError(f"{path} has no hyperedges: expected one a line, with the names of its nodes")
+        raise ValueError(f"{path} has no hyperedges: expected one per line, with the names of its nodes")
     if lines[0][1].startswith("{"):
-        raise ValueError(f"{path} begins like a JSON file: expected hyperedges, one a line (HIF files end in .json)")
+        raise ValueError(f"{path} begins like a JSON file: expected hyperedges, one per line (HIF files end in .json)")
     separator = next((mark for mark in "\t," if any(mark in text for _, text in lines)), None)
     edges = []
     for row, text in lines:
@@ -144,7 +144,7 @@ def _edges(path: Path) -> list[list[str]]:
 
 
 def _fields(text: str, separator: str, where: str) -> list[str]:
-    """The names of a line, without blanks around them and quotes."""
+    """The names of a line, without spaces and quotes around them."""
     try:
         [fields] = csv.reader([text], delimiter=separator, skipinitialspace=True, strict=True)
     except csv.Error as error:

@@ -39,7 +39,7 @@ def _aligned(data: NamedHypergraph, shapes: HypergraphShapes, path: Path) -> Nam
     channels = graph.node_features.shape[1]
     if not expected:
         if channels != shapes.channels_in:
-            raise ValueError(f"{path}: the model takes {shapes.channels_in} features a node, got {channels}")
+            raise ValueError(f"{path}: the model takes {shapes.channels_in} features per node, got {channels}")
         return data
     features = graph.node_features[:, _places(expected, data.feature_names, f"{path}: feature")]
     return replace(data, hypergraph=replace(graph, node_features=features), feature_names=tuple(expected))
@@ -63,7 +63,7 @@ def _places(expected: Sequence[str], there: tuple[str, ...], what: str) -> list[
 
 
 def default_output(request: PredictRequest) -> Path:
-    """Where predictions go unless told: beside the input, or into the folder of the model."""
+    """Where predictions go by default: beside the input, or into the folder of the model."""
     if request.input is None:
         return request.folder / "predictions.csv"
     stem = request.input

@@ -212,7 +212,7 @@ class OwnNodes(NodeClassification):
 
 
 def _digest(graph: Hypergraph, split: NodeSplit) -> str:
-    """Tells a hypergraph with its parts from any other: a training does not go on with another one."""
+    """Tells a hypergraph with its parts from any other: a training is not resumed with another one."""
     known = hashlib.sha256()
     held = (graph.members, graph.offsets, graph.node_features, graph.edge_features, graph.edge_weights, graph.labels)
     for part in (*held, split.train, split.valid, split.test):

@@ -55,7 +55,7 @@ def explain(
     cls: str | None = None,
     atom: int | None = None,
 ) -> MoleculeAttention:
-    """The attention that the atoms and bonds of a molecule receive in a layer (counted from 1; the last unless told).
+    """The attention that the atoms and bonds of a molecule receive in a layer (counted from 1; default: the last).
 
     Without a class all classes of the layer count alike. The mean is taken over heads and output entries; with ``atom``
     over the entries that this atom is part of.

@@ -28,14 +28,23 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, required=True, metavar="CSV", help="table with a header, plain or gzip")
     parser.add_argument("--smiles", default="smiles", metavar="COLUMN", help="column of the SMILES (default: smiles)")
     parser.add_argument("--target", nargs="+", required=True, metavar="COLUMN", help="columns to predict")
-    parser.add_argument("--goal", choices=("regression", "classification"), default="regression")
-    parser.add_argument("--keep-missing", action="store_true", help="train on rows with empty targets; those do not count")
-    parser.add_argument("--max-atoms", type=count, metavar="N", help="leave out and report larger molecules")
+    parser.add_argument(
+        "--goal",
+        choices=("regression", "classification"),
+        default="regression",
+        help="kind of targets (default: regression)",
+    )
+    parser.add_argument(
+        "--keep-missing", action="store_true", help="keep rows with empty targets; an empty target does not count"
+    )
+    parser.add_argument(
+        "--max-atoms", type=count, metavar="N", help="size limit: larger molecules are left out and reported"
+    )
     add_shares(parser, "rows")
-    parser.add_argument("--model", choices=MODELS, default="ours")
+    parser.add_argument("--model", choices=MODELS, default="ours", help="model (default: ours)")
     parser.add_argument("--channels", type=count, default=64, metavar="N", help="width of the model (default: 64)")
-    parser.add_argument("--layers", type=count, default=4, metavar="N", help="layers of the model (default: 4)")
-    parser.add_argument("--dropout", type=float, default=0.1, metavar="SHARE", help="default: 0.1")
+    parser.add_argument("--layers", type=count, default=4, metavar="N", help="number of layers (default: 4)")
+    parser.add_argument("--dropout", type=float, default=0.1, metavar="SHARE", help="dropout (default: 0.1)")
     add_options(parser, "molecules", epochs=60, items="molecules", batch_size=32)
 
 
@@ -43,11 +52,21 @@ def add_explain(parser: argparse.ArgumentParser) -> None:
     """``anyorder explain``: where a trained model looks."""
     parser.set_defaults(run=_explain)
     parser.add_argument("folder", type=Path, help="folder of a run or of `anyorder train molecules`")
-    parser.add_argument("--smiles", required=True, help="the molecule")
-    parser.add_argument("--class", dest="cls", metavar="NAME", help="as `anyorder classes 2 2` has it: '(j,j) -> (i,i)'")
-    parser.add_argument("--layer", type=int, metavar="N", help="counted from 1 (default: the last, which pools)")
-    parser.add_argument("--atom", type=int, metavar="N", help="what this atom attends to, from 0 (default: the mean)")
-    parser.add_argument("--output", type=Path, default=Path("attention.svg"), metavar="FILE", help=".svg or .png")
+    parser.add_argument("--smiles", required=True, help="molecule as SMILES")
+    parser.add_argument(
+        "--class", dest="cls", metavar="NAME", help="class, named as in `anyorder classes 2 2`: '(j,j) -> (i,i)'"
+    )
+    parser.add_argument("--layer", type=int, metavar="N", help="number of a layer, from 1 (default: the last, which pools)")
+    parser.add_argument(
+        "--atom", type=int, metavar="N", help="number of the atom that attends, from 0 (default: the mean over atoms)"
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=Path("attention.svg"),
+        metavar="FILE",
+        help="picture, .svg or .png (default: attention.svg)",
+    )
 
 
 def model_config(args: argparse.Namespace) -> Any:

@@ -22,13 +22,17 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     describe(parser, epilog=EXAMPLE)
     parser.set_defaults(run=_train)
     parser.add_argument(
-        "--data", type=Path, required=True, metavar="FILE", help=".parquet or .npz: a set per row, with edges or a partition"
+        "--data",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="sets in a .parquet or .npz file: one per row, with edges or a partition",
     )
     add_shares(parser, "sets")
-    parser.add_argument("--model", choices=MODELS, default="ours")
+    parser.add_argument("--model", choices=MODELS, default="ours", help="model (default: ours)")
     parser.add_argument("--channels", type=count, default=64, metavar="N", help="width of the model (default: 64)")
-    parser.add_argument("--layers", type=count, default=4, metavar="N", help="layers before pairs (default: 4)")
-    parser.add_argument("--dropout", type=float, default=0.0, metavar="SHARE", help="of ours (default: 0)")
+    parser.add_argument("--layers", type=count, default=4, metavar="N", help="number of layers before pairs (default: 4)")
+    parser.add_argument("--dropout", type=float, default=0.0, metavar="SHARE", help="dropout of our models (default: 0)")
     add_options(parser, "set-to-graph", epochs=30, items="sets", batch_size=16)
 
 
@@ -36,11 +40,23 @@ def add_draw(parser: argparse.ArgumentParser) -> None:
     """``anyorder draw delaunay``."""
     parser.set_defaults(run=_draw)
     parser.add_argument(
-        "folders", type=Path, nargs="*", metavar="DIR", help="runs, side by side (default: the models that come along)"
+        "folders",
+        type=Path,
+        nargs="*",
+        metavar="DIR",
+        help="folders of runs, drawn side by side (default: the models in the package)",
     )
-    parser.add_argument("--sets", type=int, default=1, metavar="N", help="how many test sets, one below the other")
-    parser.add_argument("--seed", type=int, default=0, help="of the sets (default: 0)")
-    parser.add_argument("--output", type=Path, default=Path("delaunay.png"), metavar="FILE", help=".png, .svg or .pdf")
+    parser.add_argument(
+        "--sets", type=int, default=1, metavar="N", help="number of test sets, drawn one below the other (default: 1)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="random seed of the sets (default: 0)")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=Path("delaunay.png"),
+        metavar="FILE",
+        help="picture, .png, .svg or .pdf (default: delaunay.png)",
+    )
 
 
 def add_simulate(parser: argparse.ArgumentParser) -> None:

@@ -170,7 +170,7 @@ def _lists(column: Any, name: str) -> Ragged:
 
 
 def _nested_lists(column: Any, name: str, width: int | None = None) -> Ragged:
-    """A column with a list of lists of ``width`` numbers in each row; unless told, the first one decides the width."""
+    """A column with a list of lists of ``width`` numbers in each row; by default the first one decides the width."""
     lengths, items = _unnest(column, name, "a list of lists of numbers")
     if len(items) == 0:
         return Ragged(np.empty((0, width or 0)), lengths)

@@ -58,7 +58,7 @@ def simulate(
 
     In each bin of jet pT, |eta| and number of tracks every flavour has as many jets, so that only the tracks tell
     flavours apart. The sample depends on the seed, the settings and ``chunk_events``, and not on ``workers``. Chunks
-    stay under ``out_dir/chunks``: an interrupted run goes on where it stopped, and a larger sample reuses them.
+    stay under ``out_dir/chunks``: an interrupted run is resumed where it stopped, and a larger sample reuses them.
     """
     for name, value, least in (("num_jets", num_jets, 5), ("workers", workers, 1), ("chunk_events", chunk_events, 1)):
         if value < least:

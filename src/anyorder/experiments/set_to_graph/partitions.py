@@ -36,7 +36,7 @@ class PartitionScores:
 def connected_components(logits: ArrayLike | Tensor, valid: ArrayLike | Tensor | None = None) -> Labels:
     """Cluster labels from pair logits: symmetrise, keep (E + E^T) / 2 >= 0, and number the connected components.
 
-    ``logits`` has shape (..., node, node) and ``valid`` (..., node) marks the nodes that exist, all unless told;
+    ``logits`` has shape (..., node, node) and ``valid`` (..., node) marks the nodes that exist (default: all);
     padding gets the label -1. Labels count from 0 in the order in which the components first appear.
 
     >>> connected_components([[9., 1., -5.], [-3., 9., 2.], [-5., 2., 9.]]).tolist()

@@ -153,7 +153,7 @@ class StoredSets(Dataset[SetSample]):
 
 
 def cached_delaunay(sets: DelaunaySets, folder: Path | None = None) -> StoredSets:
-    """The sets from one npz file in ``folder`` (``delaunay`` in the data folder unless told), made if it is absent."""
+    """The sets from one npz file in ``folder`` (default: ``delaunay`` in the data folder), made if it is absent."""
     path = (data_dir() / "delaunay" if folder is None else folder) / f"{sets.name}.npz"
     if not path.exists():
         progress = require("rich.progress", "train")
