@@ -1,4 +1,4 @@
-"""One process at a time in a run folder; signals save the state, say how to go on, and have their exit codes."""
+"""One process at a time in a run folder; signals save the state, say how to resume, and have their exit codes."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_a_signal_saves_the_state_and_says_how_to_go_on(number, code, tmp_path):
     ended = subprocess.run(run, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=600)
     folder = chains().folder(tmp_path)
     assert ended.returncode == code, ended.stderr
-    assert f"its state is saved: `anyorder resume {folder}` goes on" in ended.stderr and "Traceback" not in ended.stderr
+    assert f"its state is saved: `anyorder resume {folder}` resumes it" in ended.stderr and "Traceback" not in ended.stderr
     assert read_state(folder / "last.ckpt")["anyorder"]["place"] == [0, 2]  # after the step in which it came
     whole = execute(chains(), tmp_path / "whole", QUIET)
     assert resume(folder, QUIET).history == whole.history

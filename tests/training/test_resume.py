@@ -1,4 +1,4 @@
-"""An interrupted run goes on to the result it would have had, to the last bit."""
+"""An interrupted run is resumed to the result it would have had, to the last bit."""
 
 from __future__ import annotations
 

@@ -81,11 +81,11 @@ def carry_out(
 
 @contextmanager
 def going_on(folder: Path) -> Iterator[None]:
-    """Say with a signal that ends the block how to go on."""
+    """Say with a signal that ends the block how to resume."""
     try:
         yield
     except (Stopped, SIGTERMException, KeyboardInterrupt) as stop:
-        saved = f"its state is saved: `anyorder resume {folder}` goes on"
+        saved = f"its state is saved: `anyorder resume {folder}` resumes it"
         again = "nothing was trained yet: run the command again"
         signals = {KeyboardInterrupt: signal.SIGINT, SIGTERMException: signal.SIGTERM}
         number = stop.number if isinstance(stop, Stopped) else signals[type(stop)]

@@ -40,7 +40,7 @@ class Processes(DDPStrategy):
 def make_trainer(
     run: Run, folder: Path, machine: Machine, callbacks: Sequence[Callback], *, state: dict[str, Any] | None = None
 ) -> pl.Trainer:
-    """The trainer of a run; it goes on from the ``state`` of an interrupted one, whose steps have been logged before."""
+    """The trainer of a run; it resumes the ``state`` of an interrupted one, whose steps have been logged before."""
     extra: list[Callback] = [LearningRateMonitor("step")]
     if machine.progress:
         extra.append(RunProgress(run))
