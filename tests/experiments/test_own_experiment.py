@@ -1,0 +1,76 @@
+"""The worked example of CONTRIBUTING: a package outside of this one registers an experiment, trains, predicts and loads."""
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "own_experiment"
+SMALL = ["--set", "task.train_sets=60", "--set", "task.test_sets=20", "--set", "schedule.epochs=1"]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder with what pip would write down of the installed package."""
+    folder = tmp_path_factory.mktemp("installed")
+    project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]
+    known = folder / f"{project['name']}-{project['version']}.dist-info"
+    known.mkdir()
+    (known / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    points = project["entry-points"]["anyorder.experiments"]
+    lines = [f"{name} = {value}" for name, value in points.items()]
+    (known / "entry_points.txt").write_text("\n".join(["[anyorder.experiments]", *lines, ""]))
+    return folder
+
+
+def python(home: Path, *words: str) -> str:
+    """What a new process of somebody who has installed both packages prints."""
+    path = os.pathsep.join([str(EXAMPLE), str(home), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": path, "ANYORDER_BACKEND": "reference", "OMP_NUM_THREADS": "1"}
+    ended = subprocess.run([sys.executable, *words], capture_output=True, text=True, env=environment, cwd=home)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+@pytest.fixture(scope="module")
+def trained(home):
+    python(home, "-m", "anyorder", "run", "diameters/normal-points/ours", *SMALL, "--quiet")
+    [folder] = (home / "runs").glob("diameters/normal-points/ours/quick/*")
+    return folder
+
+
+def test_its_recipes_are_listed_and_configured(home):
+    assert "diameters/normal-points/mlp-pi" in python(home, "-m", "anyorder", "list", "diameters")
+    shown = json.loads(
+        python(home, "-m", "anyorder", "show", "diameters/normal-points/ours", "--set", "model=PointMLP(3, 8)")
+    )
+    assert shown["model"] == {"type": "PointMLP", "layers": 3, "channels": 8}
+
+
+def test_its_models_predict(home, trained):
+    (home / "points.csv").write_text("set,x,y\na,0,0\na,3,4\nb,1,1\nb,1,2\nb,0,1\n")
+    said = python(home, "-m", "anyorder", "predict", str(trained), "--input", "points.csv")
+    assert "diameters of 2 sets" in said
+    assert [line.split(",")[0] for line in (home / "diameters.csv").read_text().splitlines()] == ["set", "a", "b"]
+
+
+def test_its_saved_models_load_in_a_process_that_has_not_imported_it(home, trained):
+    code = f"""
+import sys, anyorder
+assert "diameters" not in sys.modules
+model = anyorder.load({str(trained)!r})
+print(type(model).__name__, model.training, "diameters.task" in sys.modules)
+"""
+    assert python(home, "-c", code).split() == ["Encoder", "False", "True"]
+
+
+def test_a_type_that_is_not_registered_is_refused(trained, tmp_path):
+    config = json.loads((trained / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    code = f"import anyorder\ntry:\n    anyorder.load({str(tmp_path)!r})\nexcept ValueError as error:\n    print(error)"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "unknown configuration type 'Diameters'" in ended.stdout or "'PointEncoder'" in ended.stdout
