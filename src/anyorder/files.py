@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -15,9 +17,55 @@ from anyorder.errors import InputError, reading
 _UNFINISHED = ".part"
 
 
+_protected: list[Path] = []
+
+
+@contextmanager
+def protecting(paths: Iterable[Path]) -> Iterator[None]:
+    """Within the block, ``replacing`` refuses to write to these files, by whatever name."""
+    before = len(_protected)
+    _protected.extend(paths)
+    try:
+        yield
+    finally:
+        del _protected[before:]
+
+
+def check_unprotected(path: Path) -> None:
+    """Refuse a path that leads to a protected file."""
+    for kept in _protected:
+        if kept.resolve() == path.resolve() or (kept.exists() and path.exists() and kept.samefile(path)):
+            raise InputError(f"{path} is what the answer is made from: name another file for the output")
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path beside ``path`` with its suffix, which takes its place in one step when the block ends well."""
+    """A temporary path with the suffix of ``path``, which takes its place in one step when the block ends well.
+
+    Where ``path`` is a device or a pipe, what was written goes into it instead; where it is a link, the file it leads to
+    is replaced.
+    """
+    check_unprotected(path)
+    if path.exists() and not path.is_dir() and (not path.is_file() or path.absolute().parts[1:2] in (("dev",), ("proc",))):
+        with _into(path) as temporary:
+            yield temporary
+        return
+    with _beside(path.resolve() if path.is_symlink() else path) as temporary:
+        yield temporary
+
+
+@contextmanager
+def _into(path: Path) -> Iterator[Path]:
+    """A temporary file whose bytes go into something that is no file of its own."""
+    with tempfile.TemporaryDirectory(prefix="anyorder-") as folder:
+        temporary = Path(folder) / f"written{path.suffix}"
+        yield temporary
+        with temporary.open("rb") as source, path.open("wb") as sink:
+            shutil.copyfileobj(source, sink)
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[Path]:
     temporary: Path | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -56,6 +104,12 @@ def write_bytes(path: Path, data: bytes) -> None:
     """Write a file, whole or not at all."""
     with replacing(path) as temporary:
         temporary.write_bytes(data)
+
+
+def file_digest(path: str | Path) -> str:
+    """SHA-256 of a file, read in pieces."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_json(path: Path, data: Any) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from anyorder.bench.measure import Clock
 from anyorder.bench.scaling import NOT_TRIED, Row
 from anyorder.extras import require
+from anyorder.files import replacing
 
 FIT_FROM = 10_000  # below, what does not depend on the graph takes a share of the time
 MARKS = {"out of memory": "X", "out of time": "P", "failed": "*"}
@@ -136,8 +137,8 @@ def draw(rows: Sequence[Row], path: Path, clock: Clock = "wall") -> Path:
         axes.grid(alpha=0.3)
         axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, fontsize=8)
     figure.suptitle("Barabasi-Albert graphs. Beyond a cross: out of memory; beyond a plus: out of time")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=150)
     pyplot.close(figure)
     return path
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from typing import Any
 
 from anyorder.cli.domains import add_predict_options
 from anyorder.cli.lazy import sentence
+from anyorder.errors import printable
+from anyorder.files import check_unprotected, protecting
 
 _COMMON = ("folder", "input", "output", "data_dir", "command", "run", "traceback")
 
@@ -28,18 +31,16 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add_predict_options(parser)
 
 
-def _check_output(args: argparse.Namespace) -> None:
-    """Predictions never take the place of what they are made from."""
-    output = args.output.resolve()
-    for name, given in vars(args).items():
-        if name not in ("output", "folder") and isinstance(given, Path) and given.resolve() == output:
-            raise ValueError(f"{args.output} is the input: name another file for the predictions")
+def _sources(args: argparse.Namespace, run: Any) -> list[Path]:
+    """Files whose place predictions never take: what was given, what the model was trained on, and the model itself."""
     from anyorder.training.checkpoints import CONFIG, LAST, WEIGHTS
+    from anyorder.training.config import to_data
     from anyorder.training.jobs import JOB
     from anyorder.training.records import RECORD
 
-    if output.parent == args.folder.resolve() and output.name in (WEIGHTS, CONFIG, JOB, RECORD, LAST):
-        raise ValueError(f"{args.output} belongs to the model: name another file for the predictions")
+    given = [value for name, value in vars(args).items() if name not in ("output", "folder") and isinstance(value, Path)]
+    trained_on = [Path(value) for value in to_data(run.task).values() if isinstance(value, str) and os.path.isabs(value)]
+    return [*given, *trained_on, *(args.folder / name for name in (WEIGHTS, CONFIG, JOB, RECORD, LAST))]
 
 
 def _predict(args: argparse.Namespace) -> int:
@@ -53,8 +54,9 @@ def _predict(args: argparse.Namespace) -> int:
         taken = ", ".join(f"--{option}" for option in ("input", "output", *run.task.predict_options))
         raise ValueError(f"--{name} is not for this model: {type(run.task).__name__} takes {taken}")
     data_dir = args.data_dir or (Job.read(args.folder)[1].data_dir if (args.folder / JOB).exists() else None)
-    if args.output is not None:
-        _check_output(args)
     request = PredictRequest(args.folder, args.input, args.output, options, data_dir)
-    print(run.task.predict(model, load_run(args.folder)[1], request))
+    with protecting(_sources(args, run)):
+        if args.output is not None:
+            check_unprotected(args.output)
+        print(printable(run.task.predict(model, load_run(args.folder)[1], request)))
     return 0

@@ -28,7 +28,6 @@ from anyorder.training.module import TaskModule
 from anyorder.training.processes import is_main, naming_lost_peers
 from anyorder.training.records import RECORD, Record, commit, hardware, now, split_metrics, versions
 from anyorder.training.run import Run, Splits
-from anyorder.training.shapes import Shapes
 from anyorder.training.signals import Stopped, heeding_signals
 from anyorder.training.states import MARK, check_state, read_state
 from anyorder.training.trainer import LOGS, make_trainer, quiet
@@ -97,7 +96,7 @@ def _train_and_test(job: Job, folder: Path, machine: Machine, *, fresh: bool, ca
     torch.manual_seed(run.seed)
     splits = run.task.load(seed=run.seed, data_dir=machine.data_dir)
     model = run.model.build(splits.shapes)
-    state = None if fresh else _last_state(folder, run, splits.shapes, model)
+    state = None if fresh else _last_state(folder, run, splits, model)
     keeper = Keeper(folder, run, save_every=machine.save_every, minutes=machine.minutes)
     trainer = make_trainer(run, folder, machine, [keeper, *callbacks], state=state)
     if trainer.is_global_zero:
@@ -109,7 +108,7 @@ def _train_and_test(job: Job, folder: Path, machine: Machine, *, fresh: bool, ca
     train, shares = loaders.train(splits.train, epoch=epoch, start=start)
     steps = len(shares) // run.accumulate
     trainer.log_every_n_steps = max(1, min(50, steps // 10))  # type: ignore[attr-defined]
-    module = TaskModule(run, model, steps_per_epoch=steps, idle=shares.idle)
+    module = TaskModule(run, model, steps_per_epoch=steps, idle=shares.idle, data=splits.digest)
     validation = loaders.evaluation(splits.valid) if splits.valid is not None else None
     with naming_lost_peers():
         trainer.fit(module, train, validation, ckpt_path=ckpt_path)
@@ -129,7 +128,7 @@ def _check(run: Run) -> None:
         )
 
 
-def _last_state(folder: Path, run: Run, shapes: Shapes, model: nn.Module) -> dict[str, Any] | None:
+def _last_state(folder: Path, run: Run, splits: Splits, model: nn.Module) -> dict[str, Any] | None:
     """The training state in a folder, if there is one; it must be of this run and of these data."""
     path = folder / LAST
     if not path.exists():
@@ -138,7 +137,8 @@ def _last_state(folder: Path, run: Run, shapes: Shapes, model: nn.Module) -> dic
     began, known = load_run(folder)
     if began != run or not _is_of(state[MARK].get("run"), run, but_schedule=True):
         raise ValueError(f"{folder} holds an interrupted run with other settings: remove it, or use another --out")
-    if not _alike(known.to_data(), shapes.to_data()):
+    digest = state[MARK].get("data")  # none in states of earlier versions
+    if not _alike(known.to_data(), splits.shapes.to_data()) or (digest and splits.digest and digest != splits.digest):
         raise ValueError(
             f"the data changed since the training in {folder} began, and what was trained on could be tested on: "
             "remove the folder to begin anew, or use another --out"

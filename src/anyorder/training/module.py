@@ -23,10 +23,10 @@ class TaskModule(pl.LightningModule):
     exactly as if there had been none.
     """
 
-    def __init__(self, run: Run, model: nn.Module, steps_per_epoch: int, idle: Collection[int] = ()) -> None:
-        """``idle``: numbers of the batches of this epoch that count for nothing, see ``Shares``."""
+    def __init__(self, run: Run, model: nn.Module, steps_per_epoch: int, idle: Collection[int] = (), data: str = "") -> None:
+        """``idle``: numbers of the batches of this epoch that count for nothing, see ``Shares``; ``data``: their digest."""
         super().__init__()
-        self.idle = idle
+        self.idle, self.data = idle, data
         self.run, self.model, self.steps_per_epoch = run, model, steps_per_epoch
         self.history: list[dict[str, float]] = []
         self.tested: dict[str, float] = {}
@@ -165,6 +165,7 @@ class TaskModule(pl.LightningModule):
         checkpoint[MARK] = {
             "run": to_data(self.run),
             "place": list(self.place),
+            "data": self.data,
             "history": self.history,
             "losses": list(self._losses),
             "average": [average.state_dict() for average in self._average],

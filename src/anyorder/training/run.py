@@ -102,6 +102,8 @@ class Splits:
     valid: Dataset[Any] | None
     test: Dataset[Any]
     shapes: Shapes = field(default_factory=Shapes)
+    digest: str = ""
+    """Of the data as they were read: a training does not go on with others."""
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,10 @@ def test_a_training_of_little_time_goes_on_with_the_same_command(files, capsys):
 def test_predictions_take_the_place_of_nothing_they_are_made_from(files, capsys):
     line = "train hypergraph --hif graph.json --label team --epochs 2 --out model --quiet --model mlp"
     assert main(line.split()) == 0
-    for output, problem in (("graph.json", "is the input"), ("model/model.safetensors", "belongs to the model")):
+    for output, problem in (
+        ("graph.json", "the answer is made from"),
+        ("model/model.safetensors", "name another file"),
+    ):
         assert main(["predict", "model", "--input", "graph.json", "--output", output]) == 1
         assert problem in capsys.readouterr().err
     assert main(["predict", "model", "--input", "graph.json"]) == 0

@@ -259,7 +259,7 @@ class TestOwnSets:
         write_sets(tmp_path / "three.npz", [SetSample(np.zeros((2, 3), np.float32))], LabelKind.NONE)
         task = SetsFromFile("unused", "edges")
         with pytest.raises(ValueError, match="points of 2 features, got 3"):
-            task.read_input(tmp_path / "three.npz", SetShapes(2))
+            list(task.read_input(tmp_path / "three.npz", SetShapes(2)))
 
     def test_too_few_sets(self, tmp_path):
         write_sets(tmp_path / "two.npz", ragged((3, 4)), LabelKind.EDGES)

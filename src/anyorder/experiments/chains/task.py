@@ -12,12 +12,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import Dataset
 
-from anyorder.arrays import write_arrays
+from anyorder.arrays import digest, write_arrays
 from anyorder.convert.npz import read_npz
 from anyorder.experiments.chains.models import GraphShapes
 from anyorder.extras import require
 from anyorder.layouts import Features, SparseIndexSet, collate
 from anyorder.layouts.transfer import Transferable
+from anyorder.training.answers import finite_answers
 from anyorder.training.config import configurable
 from anyorder.training.run import ModelConfig, PredictRequest, Splits, Task, check_least
 
@@ -85,7 +86,8 @@ class Chains(Task):
         train = ChainSet(self.train_chains, self.train_length, seed=2 * seed)
         test = ChainSet(self.test_chains, self.test_length, seed=2 * seed + 1)
         valid = ChainSet(self.valid_chains, self.train_length, seed=-seed - 1)
-        return Splits(train, valid, test, GraphShapes(channels_in=3, channels_out=2))
+        known_by = digest(*(part.classes.numpy() for part in (train, valid, test)))
+        return Splits(train, valid, test, GraphShapes(channels_in=3, channels_out=2), known_by)
 
     def collate(self, model: ModelConfig) -> Callable[[Sequence[Any]], Any]:
         return collate_nodes
@@ -113,7 +115,7 @@ class Chains(Task):
         if wanted != found:
             raise ValueError(f"{request.input}: expected features of (order, channels) {wanted}, got {found}")
         with torch.no_grad():
-            logits = model(features)
+            logits = finite_answers(model(features), "nodes")
         probability = (logits[:, 1] - logits[:, 0]).sigmoid()
         node = features.index.target(1).tuples[:, 0]
         answer = {"node": node, "graph": features.index.node_graph[node], "probability": probability}

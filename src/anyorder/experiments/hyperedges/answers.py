@@ -22,6 +22,7 @@ from anyorder.experiments.hyperedges.tuples import Ints, KnownTuples, offsets_of
 from anyorder.experiments.hyperedges.vocabulary import Vocabulary
 from anyorder.extras import require
 from anyorder.files import replacing
+from anyorder.training.answers import finite_answers
 from anyorder.training.run import PredictRequest
 
 CHUNK = 2**16  # tuples that are scored at once
@@ -48,7 +49,7 @@ class Scorer:
     def __call__(self, tuples: Ints) -> NDArray[np.float64]:
         distinct, place = distinct_tuples(tuples, self.sizes)
         with torch.no_grad():
-            parts = [self._logits(part) for part in torch.from_numpy(distinct).split(CHUNK)]
+            parts = [finite_answers(self._logits(part), "tuples") for part in torch.from_numpy(distinct).split(CHUNK)]
         return torch.cat(parts).double().sigmoid().numpy()[place] if parts else np.zeros(0)
 
 

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import Dataset
 
+from anyorder.arrays import digest
 from anyorder.datasets import registry
 from anyorder.experiments.hyperedges.answers import Form, answer
 from anyorder.experiments.hyperedges.batches import Known, NumberedBatches, Positives, TupleBatch, TupleSet
@@ -72,10 +73,13 @@ class Hyperedges(Task):
         data, vocabulary = self.read(seed=seed, data_dir=data_dir)
         if self.selection_by == "validation":
             data = data.with_validation(self.validation, seed=seed)
+        known_by = digest(data.train, data.validation, data.test, data.train_weights)
         train = self._positives(data, "train")
         test = self._positives(data, "test")
         shapes = replace(Known.of(data), vocabulary=None if vocabulary is None else vocabulary.names)
-        return Splits(TupleSet([train], seed=seed), self._evaluated(data, seed), TupleSet([test], seed=seed), shapes)
+        return Splits(
+            TupleSet([train], seed=seed), self._evaluated(data, seed), TupleSet([test], seed=seed), shapes, known_by
+        )
 
     def _positives(self, data: TypedHyperedges, part: Part, **options: bool) -> Positives:
         return Positives.of(data, part, per_positive=self.negatives, **options)

@@ -28,6 +28,7 @@ from anyorder.experiments.hypergraphs.predictions import default_output, read_re
 from anyorder.experiments.hypergraphs.published import read_published
 from anyorder.experiments.hypergraphs.shapes import HypergraphShapes, Normalisation, normalised, shapes_of
 from anyorder.layouts.transfer import Transferable
+from anyorder.training.answers import finite_answers
 from anyorder.training.config import configurable
 from anyorder.training.run import ModelConfig, PredictRequest, Selection, Splits, Task
 
@@ -102,7 +103,7 @@ class NodeClassification(Task):
         graph = normalised(data.hypergraph, shapes)
         shapes = replace(shapes, digest=_digest(data.hypergraph, split))
         valid, test = WholeHypergraph(graph, split.valid), WholeHypergraph(graph, split.test)
-        return Splits(WholeHypergraph(graph, split.train, self.updates), valid, test, shapes)
+        return Splits(WholeHypergraph(graph, split.train, self.updates), valid, test, shapes, shapes.digest or "")
 
     def collate(self, model: ModelConfig) -> Callable[[Sequence[Any]], Any]:
         if not isinstance(model, HypergraphModel):
@@ -128,7 +129,7 @@ class NodeClassification(Task):
         config = load_run(request.folder)[0].model
         assert isinstance(config, HypergraphModel)
         with torch.inference_mode():
-            scores = model(config.prepare(normalised(data.hypergraph, shapes))).softmax(1)
+            scores = finite_answers(model(config.prepare(normalised(data.hypergraph, shapes))), "nodes").softmax(1)
         output = request.output or default_output(request)
         write_predictions(output, data, scores, shapes.label_names)
         return f"{len(scores)} nodes in {output}"

@@ -15,6 +15,7 @@ from anyorder.experiments.molecules.graphs import read_smiles
 from anyorder.experiments.molecules.inputs import MoleculeInputs
 from anyorder.experiments.molecules.store import Molecule
 from anyorder.extras import require
+from anyorder.files import write_bytes
 from anyorder.layers import EncoderLayer, EquivariantAttention
 from anyorder.layers.attention_maps import attention_map
 from anyorder.layouts import Features
@@ -139,8 +140,7 @@ def draw(found: MoleculeAttention, path: Path, *, size: tuple[int, int] = (700, 
     )
     canvas.FinishDrawing()
     text = canvas.GetDrawingText()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    write_bytes(path, text if isinstance(text, bytes) else text.encode())
     return path
 
 

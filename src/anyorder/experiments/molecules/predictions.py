@@ -20,6 +20,7 @@ from anyorder.experiments.molecules.sources import MoleculeTable
 from anyorder.experiments.molecules.store import Molecule
 from anyorder.extras import require
 from anyorder.files import replacing
+from anyorder.training.answers import finite_answers
 from anyorder.training.run import PredictRequest
 
 CHUNK_ROWS = 256
@@ -77,7 +78,8 @@ Predict = Callable[[Sequence[Molecule]], dict[str, list[str]]]
 def _predictions(model: nn.Module, inputs: MoleculeInputs) -> Predict:
     def predict(molecules: Sequence[Molecule]) -> dict[str, list[str]]:
         with torch.inference_mode():
-            columns: dict[str, list[str]] = model.goal.columns(model(inputs(molecules)))  # type: ignore[union-attr,operator]
+            out = finite_answers(model(inputs(molecules)), "molecules")
+            columns: dict[str, list[str]] = model.goal.columns(out)  # type: ignore[union-attr,operator]
         return columns
 
     return predict

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from anyorder.errors import InputError, reading
 from anyorder.experiments.molecules.graphs import SmilesRow
+from anyorder.files import file_digest
 
 Split = Mapping[str, NDArray[np.int64]]
 
@@ -84,7 +85,7 @@ class MoleculeTable:
 
     def sha256(self) -> str:
         """SHA-256 of the file as it lies on disk."""
-        return file_sha256(self.path)
+        return file_digest(self.path)
 
     def describe(self) -> dict[str, Any]:
         """What decides the content of the rows, as JSON values."""
@@ -226,15 +227,6 @@ def open_text(path: Path) -> Iterator[TextIO]:
         binary = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if zipped else raw
         with io.TextIOWrapper(binary, encoding="utf-8-sig", newline="") as text:
             yield text
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file, read in pieces."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while piece := file.read(1 << 20):
-            digest.update(piece)
-    return digest.hexdigest()
 
 
 def _check_disjoint(split: Split, path: Path) -> None:

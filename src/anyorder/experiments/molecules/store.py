@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from anyorder.errors import InputError, reading
 from anyorder.experiments.molecules.graphs import FlatMolecules, Unreadable, fingerprint, smiles_to_graph
-from anyorder.experiments.molecules.sources import file_sha256
-from anyorder.files import read_json
+from anyorder.files import file_digest, read_json
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -57,7 +56,7 @@ class Shard:
                 return f"{path} is missing"
             if path.stat().st_size != file.size:
                 return f"{path} has {path.stat().st_size} bytes, expected {file.size}"
-            if checksums and file_sha256(path) != file.sha256:
+            if checksums and file_digest(path) != file.sha256:
                 return f"{path} does not have the SHA-256 {file.sha256} of the manifest"
         return None
 
@@ -267,7 +266,7 @@ def write_shard(folder: Path, number: int, molecules: FlatMolecules, rows: range
             np.save(file, array)
             file.flush()
             os.fsync(file.fileno())
-        files[name] = StoredFile(path.name, temporary.stat().st_size, file_sha256(temporary))
+        files[name] = StoredFile(path.name, temporary.stat().st_size, file_digest(temporary))
         os.replace(temporary, path)
     sizes = (len(molecules), len(molecules.atoms), len(molecules.bonds))
     shard = Shard(rows.start, rows.stop, *sizes, files=files, unreadable=molecules.unreadable)

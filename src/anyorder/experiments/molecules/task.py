@@ -14,6 +14,7 @@ import numpy as np
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
+from anyorder.arrays import digest
 from anyorder.datasets import registry
 from anyorder.experiments.molecules.batch import SimilarSizeBatches
 from anyorder.experiments.molecules.data import (
@@ -74,7 +75,9 @@ class MoleculeTask(Task):
                 raise ValueError(
                     f"the part {name!r} of {len(opened.store)} molecules is empty: more molecules or other shares are needed"
                 )
-        return Splits(parts["train"], parts["valid"], parts["test"], shapes=self.shapes(opened))
+        source = json.dumps(opened.store.manifest.job["source"], sort_keys=True).encode()
+        known_by = digest(source, *(opened.split[name] for name in ("train", "valid", "test")))
+        return Splits(parts["train"], parts["valid"], parts["test"], self.shapes(opened), known_by)
 
     def shapes(self, opened: SplitMolecules) -> MoleculeShapes:
         """What a model must know: the targets with mean and deviation over the training part."""

@@ -15,11 +15,12 @@ from anyorder.experiments.set_to_graph.sets import SetSample, SetShapes
 from anyorder.experiments.set_to_graph.task import StandardisedSets, predict_edges
 from anyorder.experiments.set_to_graph.triangulations import DelaunaySets
 from anyorder.extras import require
-from anyorder.files import read_json
+from anyorder.files import replacing
 from anyorder.training.checkpoints import load_model, load_run
+from anyorder.training.jobs import JOB, Job
 
 Edges = NDArray[np.int64]
-SHIPPED = Path(__file__).parent.parent / "checkpoints"
+SHIPPED = Path(__file__).parents[2] / "checkpoints"
 KINDS = {"right": ("#4b5563", "-", 1.0), "missed": ("#2f6db5", (0, (3, 2)), 1.6), "wrong": ("#d9480f", "-", 1.6)}
 FORMATS = (".png", ".svg", ".pdf")
 
@@ -58,8 +59,8 @@ def panels_of(folder: Path, sets: Sequence[SetSample]) -> list[Panel]:
     if not isinstance(run.task, Delaunay) or not isinstance(shapes, SetShapes):
         raise ValueError(f"{folder} holds a model of {type(run.task).__name__}, expected one of Delaunay triangulations")
     known = StandardisedSets(sets, shapes)
-    predicted = predict_edges(model, [known[number] for number in range(len(known))])
-    title = read_json(folder / "job.json")["row"] if (folder / "job.json").exists() else type(run.model).__name__
+    predicted = list(predict_edges(model, [known[number] for number in range(len(known))]))
+    title = Job.read(folder)[0].row if (folder / JOB).exists() else type(run.model).__name__
     return [Panel(title, each.points, each.edges, edges) for each, edges in zip(sets, predicted, strict=True)]
 
 
@@ -91,8 +92,8 @@ def draw_panels(rows: Sequence[Sequence[Panel]], output: Path) -> None:
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncols=len(KINDS), frameon=False)
     figure.tight_layout(rect=(0, 0.35 / figure.get_figheight(), 1, 1))
-    output.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(output, dpi=150)
+    with replacing(output) as temporary:
+        figure.savefig(temporary, dpi=150)
     pyplot.close(figure)
 
 

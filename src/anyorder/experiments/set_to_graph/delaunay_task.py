@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from anyorder.arrays import digest
 from anyorder.datasets.registry import data_dir as data_folder
 from anyorder.experiments.set_to_graph.files import LabelKind
 from anyorder.experiments.set_to_graph.sets import SetShapes
@@ -56,4 +57,5 @@ class Delaunay(PairTask):
             shapes = replace(shapes, mean=(0.5, 0.5), deviation=(12**-0.5, 12**-0.5))
         parts = (made[0], made.get(1, made[2]), made[2])
         train, valid, test = (StandardisedSets(sets, shapes) for sets in parts)
-        return Splits(train, valid, test, shapes)
+        held = (array for sets in parts for array in (sets.points, sets.sizes, sets.edges, sets.edge_counts))
+        return Splits(train, valid, test, shapes, digest(*held))

@@ -9,7 +9,7 @@ size; ``edges`` (total edges, 2) comes with ``edge_counts`` (sets,); ``partition
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -77,17 +77,37 @@ def read_sets(path: Path | str) -> OwnSets:
     path = Path(path)
     readers = {".parquet": _read_parquet, ".npz": _read_npz}
     if path.suffix not in readers:
-        raise ValueError(f"{path}: expected a file ending in {' or '.join(readers)}, got {path.suffix or 'no ending'!r}")
+        raise InputError(f"{path}: expected a file ending in {' or '.join(readers)}, got {path.suffix or 'no ending'!r}")
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist or is not a file")
     with reading(path):
         return _own_sets(readers[path.suffix](path))
 
 
+def stream_sets(path: Path | str, rows: int = 1024) -> Iterator[OwnSets]:
+    """The sets of a file in pieces, so that a long Parquet file is never in memory as a whole; an NPZ file is one piece."""
+    path = Path(path)
+    if path.suffix != ".parquet" or not path.is_file():
+        yield read_sets(path)
+        return
+    parquet, arrow = require("pyarrow.parquet", "train"), require("pyarrow", "train")
+    with reading(path, "a whole Parquet file"), parquet.ParquetFile(path) as file:
+        names = file.schema_arrow.names
+        if FEATURES not in names or not file.metadata.num_rows:
+            read_sets(path)  # says what is wrong
+        for batch in file.iter_batches(batch_size=rows, columns=[FEATURES]):
+            try:
+                sets = _own_sets(_columns(arrow.Table.from_batches([batch])))
+            except InputError:
+                read_sets(path)  # says in which row of the file
+                raise
+            yield sets
+
+
 def _own_sets(columns: Mapping[str, Ragged]) -> OwnSets:
     """Check what both kinds of file have in common and make the sets."""
     if EDGES in columns and PARTITION in columns:
-        raise ValueError("sets are labelled by edges or by a partition, but this file has both: leave one out")
+        raise InputError("sets are labelled by edges or by a partition, but this file has both: leave one out")
     features = columns[FEATURES]
     _check_features(features)
     points = features.rows()
@@ -104,14 +124,14 @@ def _own_sets(columns: Mapping[str, Ragged]) -> OwnSets:
 
 def _check_features(features: Ragged) -> None:
     if len(features.counts) == 0:
-        raise ValueError("there are no rows: expected a set per row")
+        raise InputError("there are no rows: expected a set per row")
     _require_rows(features.counts > 0, "the set has no points")
     with np.errstate(over="ignore"):
         finite = np.isfinite(features.values.astype(np.float32))
     if not finite.all():
         place, channel = np.argwhere(~finite)[0]
         value = features.values[place, channel]
-        raise ValueError(f"row {features.row_of(place)}: feature {channel} is {value}, expected a finite float32 number")
+        raise InputError(f"row {features.row_of(place)}: feature {channel} is {value}, expected a finite float32 number")
 
 
 def _check_edges(edges: Ragged, features: Ragged) -> None:
@@ -123,14 +143,14 @@ def _check_edges(edges: Ragged, features: Ragged) -> None:
         if wrong.any():
             place = int(wrong.argmax())
             edge = tuple(edges.values[place].tolist())
-            raise ValueError(f"row {edges.row_of(place)}: edge {edge} {reason.format(size[place, 0])}")
+            raise InputError(f"row {edges.row_of(place)}: edge {edge} {reason.format(size[place, 0])}")
 
 
 def _check_partition(partition: Ragged, features: Ragged) -> None:
     _require_whole_numbers(partition, PARTITION)
     if not np.array_equal(partition.counts, features.counts):
         row = int((partition.counts != features.counts).argmax())
-        raise ValueError(
+        raise InputError(
             f"row {row}: the partition has {partition.counts[row]} entries for {features.counts[row]} points, "
             f"expected one per point"
         )
@@ -138,12 +158,12 @@ def _check_partition(partition: Ragged, features: Ragged) -> None:
 
 def _require_whole_numbers(column: Ragged, name: str) -> None:
     if column.values.size and column.values.dtype.kind not in "iu":
-        raise ValueError(f"{name} must be whole numbers, got {column.values.dtype}")
+        raise InputError(f"{name} must be whole numbers, got {column.values.dtype}")
 
 
 def _require_rows(right: Array, problem: str) -> None:
     if not right.all():
-        raise ValueError(f"row {int((~right).argmax())}: {problem}")
+        raise InputError(f"row {int((~right).argmax())}: {problem}")
 
 
 def _read_parquet(path: Path) -> dict[str, Ragged]:
@@ -155,10 +175,14 @@ def _read_parquet(path: Path) -> dict[str, Ragged]:
             table = file.read(columns=[name for name in (FEATURES, EDGES, PARTITION) if name in names])
     except (arrow.ArrowException, OSError) as error:
         raise InputError(f"this is not a whole Parquet file ({error})") from error
+    return _columns(table)
+
+
+def _columns(table: Any) -> dict[str, Ragged]:
     columns = {FEATURES: _nested_lists(table[FEATURES], FEATURES)}
-    if EDGES in names:
+    if EDGES in table.column_names:
         columns[EDGES] = _nested_lists(table[EDGES], EDGES, width=2)
-    if PARTITION in names:
+    if PARTITION in table.column_names:
         columns[PARTITION] = _lists(table[PARTITION], PARTITION)
     return columns
 
@@ -179,7 +203,7 @@ def _nested_lists(column: Any, name: str, width: int | None = None) -> Ragged:
     width = int(widths[0]) if width is None else width
     if (widths != width).any():
         place = int((widths != width).argmax())
-        raise ValueError(f"row {rows.row_of(place)}: an item of {name} has {widths[place]} numbers, expected {width}")
+        raise InputError(f"row {rows.row_of(place)}: an item of {name} has {widths[place]} numbers, expected {width}")
     numbers = _numbers(values, name, Ragged(values, lengths * width))
     return Ragged(numbers.reshape(-1, width), lengths)
 
@@ -189,7 +213,7 @@ def _unnest(column: Any, name: str, expected: str, rows: Ragged | None = None) -
     types, compute = require("pyarrow.types", "train"), require("pyarrow.compute", "train")
     kind = column.type
     if not (types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)):
-        raise ValueError(f"column {name!r} must hold {expected} in each row, got {kind}")
+        raise InputError(f"column {name!r} must hold {expected} in each row, got {kind}")
     _require_present(column, name, rows)
     return compute.list_value_length(column).to_numpy().astype(np.int64), compute.list_flatten(column)
 
@@ -198,14 +222,14 @@ def _numbers(values: Any, name: str, rows: Ragged) -> Array:
     types = require("pyarrow.types", "train")
     _require_present(values, name, rows)
     if len(values) and not (types.is_integer(values.type) or types.is_floating(values.type)):
-        raise ValueError(f"column {name!r} must hold numbers, got {values.type}")
+        raise InputError(f"column {name!r} must hold numbers, got {values.type}")
     return np.asarray(values.to_numpy())
 
 
 def _require_present(column: Any, name: str, rows: Ragged | None) -> None:
     if column.null_count:
         place = int(np.asarray(column.is_null().to_numpy()).argmax())
-        raise ValueError(f"row {place if rows is None else rows.row_of(place)}: a value of {name} is missing (null)")
+        raise InputError(f"row {place if rows is None else rows.row_of(place)}: a value of {name} is missing (null)")
 
 
 def _read_npz(path: Path) -> dict[str, Ragged]:
@@ -230,14 +254,14 @@ def _npz_features(arrays: Mapping[str, Array]) -> tuple[Array, Array]:
     """The points of all sets end to end, and the size of each set."""
     features = arrays[FEATURES]
     if features.ndim not in (2, 3) or features.dtype.kind not in "iuf":
-        raise ValueError(
+        raise InputError(
             f"{FEATURES} must be numbers of shape (sets, n, channels) or (total points, channels), "
             f"got {features.dtype} {features.shape}"
         )
     if features.shape[-1] == 0:
-        raise ValueError(f"{FEATURES} must have at least one channel, got shape {features.shape}")
+        raise InputError(f"{FEATURES} must have at least one channel, got shape {features.shape}")
     if features.ndim == 3 and SIZES in arrays and not np.array_equal(arrays[SIZES], [features.shape[1]] * len(features)):
-        raise ValueError(
+        raise InputError(
             f"{FEATURES} of shape {features.shape} has {features.shape[1]} points a set, but {SIZES} says otherwise: "
             "sets of several sizes lie end to end, without padding, as (total points, channels)"
         )
@@ -250,20 +274,20 @@ def _npz_features(arrays: Mapping[str, Array]) -> tuple[Array, Array]:
 
 def _counts(arrays: Mapping[str, Array], name: str, of: str, rows: int | None) -> Array:
     if name not in arrays:
-        raise ValueError(f"{of} lies end to end, so an array {name!r} must say how many each set has")
+        raise InputError(f"{of} lies end to end, so an array {name!r} must say how many each set has")
     counts = arrays[name]
     if counts.ndim != 1 or counts.dtype.kind not in "iu" or (rows is not None and len(counts) != rows):
         wanted = "(sets,)" if rows is None else f"({rows},)"
-        raise ValueError(f"{name} must be whole numbers of shape {wanted}, got {counts.dtype} {counts.shape}")
+        raise InputError(f"{name} must be whole numbers of shape {wanted}, got {counts.dtype} {counts.shape}")
     _require_rows((counts >= 0) & (counts <= MOST_POINTS), f"{name} is negative or above {MOST_POINTS:,}")
     return counts.astype(np.int64)
 
 
 def _require_shape(array: Array, name: str, shape: tuple[int, ...]) -> None:
     if array.shape != shape:
-        raise ValueError(f"{name} must have shape {shape} to fit the counts of each set, got {array.shape}")
+        raise InputError(f"{name} must have shape {shape} to fit the counts of each set, got {array.shape}")
 
 
 def _require_features(names: Iterable[str]) -> None:
     if FEATURES not in names:
-        raise ValueError(f"there is no {FEATURES!r}, only {', '.join(map(repr, names)) or 'nothing'}")
+        raise InputError(f"there is no {FEATURES!r}, only {', '.join(map(repr, names)) or 'nothing'}")

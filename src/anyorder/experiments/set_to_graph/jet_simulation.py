@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from anyorder.experiments.set_to_graph.jet_events import EventSettings, simulate_events
 from anyorder.experiments.set_to_graph.jets import FLAVOURS, SPLITS, JetSample, concatenate, write_jets
 from anyorder.extras import require
+from anyorder.files import write_json
 
 SHARES = {"train": 0.6, "valid": 0.2, "test": 0.2}
 PT_EDGES = (40.0, 47.5, 55.0, 65.0, 77.5, 95.0, 120.0, 160.0, 220.0)  # GeV; about a tenth of the jets in each bin
@@ -73,7 +74,7 @@ def simulate(
     sample = _gather(plan, [len(part) for part in flavours], chosen)
     files = _write_splits(sample, seed, out)
     record = _record(plan) | {"num_jets": num_jets, "events": plan.events * len(codes)}
-    (out / "simulation.json").write_text(json.dumps(record, indent=2) + "\n")
+    write_json(out / "simulation.json", record)
     return files
 
 

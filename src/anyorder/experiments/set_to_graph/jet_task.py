@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
+from anyorder.arrays import digest
 from anyorder.datasets.registry import locate
 from anyorder.experiments.set_to_graph.baselines.pairs import PairModel
 from anyorder.experiments.set_to_graph.baselines.vertexing import VertexFinder, measured_resolution
@@ -123,6 +124,7 @@ class Jets(PairTask):
     def load(self, *, seed: int, data_dir: Path | None) -> Splits:
         folder = locate(DATASETS[self.sample], data_dir=data_dir)
         train, valid, test = (read_jets(folder / SPLITS[part]) for part in ("train", "valid", "test"))
+        known_by = digest(*(array for part in (train, valid, test) for array in (part.features, part.vertex, part.offsets)))
         resolution = _resolution(train)
         if self.limit is not None:
             train = train.select(slice(self.limit))
@@ -138,7 +140,8 @@ class Jets(PairTask):
             compressed=self.compress,
             resolution=resolution,
         )
-        return Splits(JetSets(train, constants), JetSets(valid, constants), JetSets(test, constants), shapes)
+        sets = [JetSets(part, constants) for part in (train, valid, test)]
+        return Splits(sets[0], sets[1], sets[2], shapes, known_by)
 
     def batches(self, data: Dataset[Any], *, batch_size: int, seed: int, shuffle: bool, rank: int, world: int) -> Any:
         place = {"batch_size": batch_size, "seed": seed, "rank": rank, "world": world}
@@ -146,16 +149,15 @@ class Jets(PairTask):
             return EqualSizeBatches(data.sample.num_tracks, **place)
         return super().batches(data, shuffle=shuffle, **place)
 
-    def read_input(self, path: Path, shapes: SetShapes) -> Sequence[SetSample | None]:
+    def read_input(self, path: Path, shapes: SetShapes) -> Iterator[SetSample | None]:
         assert isinstance(shapes, JetShapes)
         sample, numbers = read_unlabelled_jets(path)
         if shapes.compressed:
             sample = replace(sample, features=compressed(sample.features))
         jets = JetSets(sample, _constants(shapes))
-        found: list[SetSample | None] = [None] * (len(sample) + sample.skipped_short)
-        for place, number in enumerate(numbers.tolist()):
-            found[number] = jets[place]
-        return found
+        place_of = {number: place for place, number in enumerate(numbers.tolist())}
+        for number in range(len(sample) + sample.skipped_short):
+            yield jets[place_of[number]] if number in place_of else None
 
 
 def _constants(shapes: JetShapes) -> Normalisation:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -14,18 +14,23 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.data import Dataset, Subset
 
+from anyorder.errors import InputError
 from anyorder.experiments.set_to_graph.baselines.siamese import SiameseTriplet
 from anyorder.experiments.set_to_graph.edge_metrics import edge_loss, edge_scores, partition_loss, predicted_edges, soft_f1
-from anyorder.experiments.set_to_graph.files import LabelKind, read_sets
+from anyorder.experiments.set_to_graph.files import LabelKind, read_sets, stream_sets
 from anyorder.experiments.set_to_graph.models import PairModelSettings
 from anyorder.experiments.set_to_graph.partitions import Labels, connected_components_ragged, partition_scores
 from anyorder.experiments.set_to_graph.sets import SetBatch, SetSample, SetShapes, collate_sets
 from anyorder.experiments.set_to_graph.writers import write_predictions
 from anyorder.extras import require
+from anyorder.files import file_digest
+from anyorder.training.answers import finite_answers
 from anyorder.training.config import configurable
 from anyorder.training.run import ModelConfig, PredictRequest, Selection, Splits, Task
 
 SoftF1 = Literal["sum", "mean"]
+MOST_PAIRS = 2**18
+"""Pairs of points that are predicted at once."""
 
 
 @dataclass(frozen=True)
@@ -93,25 +98,24 @@ class PairTask(Task):
     def num_items(self, batch: Any) -> int:
         return int(batch.num_sets)
 
-    def read_input(self, path: Path, shapes: SetShapes) -> Sequence[SetSample | None]:
-        """The sets of a user's file, as the model wants them; None is a set without points."""
-        sets = read_sets(path)
-        if sets.channels != shapes.channels:
-            raise ValueError(f"{path}: the model was trained on points of {shapes.channels} features, got {sets.channels}")
-        known = StandardisedSets(sets, shapes)
-        return [known[number] for number in range(len(known))]
+    def read_input(self, path: Path, shapes: SetShapes) -> Iterator[SetSample | None]:
+        """The sets of a user's file one by one, as the model wants them; None is a set without points."""
+        for sets in stream_sets(path):
+            if sets.channels != shapes.channels:
+                raise InputError(
+                    f"{path}: the model was trained on points of {shapes.channels} features, got {sets.channels}"
+                )
+            known = StandardisedSets(sets, shapes)
+            yield from (known[number] for number in range(len(known)))
 
     def predict(self, model: nn.Module, shapes: SetShapes, request: PredictRequest) -> str:
         """Write the edges or partitions of the sets of a file, in their order."""
         if request.input is None:
             raise ValueError("name the sets with --input: a .parquet or .npz file with a set per row")
         output = request.output or request.input.with_name(f"{request.input.stem}.predicted.jsonl")
-        sets = self.read_input(request.input, shapes)
-        apply, nothing = (predict_edges, (0, 2)) if self.answers is LabelKind.EDGES else (predict_partitions, (0,))
-        answers = iter(apply(model, [points for points in sets if points is not None]))
-        found = [np.zeros(nothing, dtype=np.int64) if points is None else next(answers) for points in sets]
-        write_predictions(output, found, self.answers)
-        return f"{self.answers.value} of {len(found)} sets in {output}"
+        apply = predict_edges if self.answers is LabelKind.EDGES else predict_partitions
+        count = write_predictions(output, apply(model, self.read_input(request.input, shapes)), self.answers)
+        return f"{self.answers.value} of {count} sets in {output}"
 
 
 @configurable
@@ -158,7 +162,7 @@ class SetsFromFile(PairTask):
         largest = max(len(sample.points) for sample in sets.sets)
         shapes = SetShapes(sets.channels, largest, **constants)
         train, held, tested = (Subset(StandardisedSets(sets, shapes), part) for part in parts)
-        return Splits(train, held, tested, shapes)
+        return Splits(train, held, tested, shapes, file_digest(self.data))
 
 
 def summed_partition_loss(logits: Tensor, batch: SetBatch) -> Tensor:
@@ -196,27 +200,55 @@ class StandardisedSets(Dataset[SetSample]):
         return replace(sample, points=(sample.points - mean) / deviation)
 
 
-def predict_edges(model: nn.Module, sets: Sequence[SetSample]) -> list[NDArray[np.int64]]:
-    """The edges i < j (m, 2) of each set."""
-    return [edges for batch, logits in _logits(model, sets) for edges in predicted_edges(logits, batch)]
+def predict_edges(model: nn.Module, sets: Iterable[SetSample | None]) -> Iterator[NDArray[np.int64]]:
+    """The edges i < j (m, 2) of each set, as the sets come; none of a set without points."""
+    for batch, logits, there in _logits(model, sets):
+        edges = iter(predicted_edges(logits, batch) if batch is not None and logits is not None else ())
+        yield from (next(edges) if present else np.zeros((0, 2), dtype=np.int64) for present in there)
 
 
-def predict_partitions(model: nn.Module, sets: Sequence[SetSample]) -> list[Labels]:
-    """A cluster number per point of each set."""
-    found = []
-    for batch, logits in _logits(model, sets):
-        bounds = _bounds(batch)
-        found += np.split(connected_components_ragged(logits, bounds), bounds[1:-1])
-    return found
+def predict_partitions(model: nn.Module, sets: Iterable[SetSample | None]) -> Iterator[Labels]:
+    """A cluster number per point of each set, as the sets come."""
+    for batch, logits, there in _logits(model, sets):
+        parts: Iterator[Labels] = iter(())
+        if batch is not None and logits is not None:
+            bounds = _bounds(batch)
+            parts = iter(np.split(connected_components_ragged(logits, bounds), bounds[1:-1]))
+        yield from (next(parts) if present else np.zeros(0, dtype=np.int64) for present in there)
 
 
-def _logits(model: nn.Module, sets: Sequence[SetSample], batch_size: int = 64) -> Any:
+Answered = tuple[SetBatch | None, Tensor | None, list[bool]]
+
+
+def _logits(model: nn.Module, sets: Iterable[SetSample | None]) -> Iterator[Answered]:
+    """Batches with their logits, and which of the sets behind them have points."""
     progress = require("rich.progress", "train")
-    starts = range(0, len(sets), batch_size)
-    with torch.inference_mode():
-        for start in progress.track(starts, description="predicting", transient=True, disable=len(starts) < 4):
-            batch = collate_sets([SetSample(s.points) for s in sets[start : start + batch_size]])
-            yield batch, model(batch)
+    columns = (progress.TextColumn("predicting"), progress.MofNCompleteColumn(), progress.TimeElapsedColumn())
+    with torch.inference_mode(), progress.Progress(*columns, transient=True) as bar:
+        task = bar.add_task("predicting", total=None)
+        for group in batches_by_pairs(sets):
+            points = [SetSample(sample.points) for sample in group if sample is not None]
+            batch = collate_sets(points) if points else None
+            logits = None if batch is None else finite_answers(model(batch), "pairs of points")
+            yield batch, logits, [sample is not None for sample in group]
+            bar.advance(task, len(group))
+
+
+def batches_by_pairs(
+    sets: Iterable[SetSample | None], most_pairs: int = MOST_PAIRS, most_sets: int = 64
+) -> Iterator[list[SetSample | None]]:
+    """Sets in their order, together as long as they have few pairs: memory goes with these; one set alone may have more."""
+    group: list[SetSample | None] = []
+    pairs = 0
+    for sample in sets:
+        own = 0 if sample is None else len(sample.points) ** 2
+        if group and (len(group) == most_sets or pairs + own > most_pairs):
+            yield group
+            group, pairs = [], 0
+        group.append(sample)
+        pairs += own
+    if group:
+        yield group
 
 
 def _bounds(batch: SetBatch) -> NDArray[np.int64]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,23 +26,60 @@ def write_sets(path: Path | str, sets: Sequence[SetSample], kind: LabelKind) -> 
         columns[EDGES] = [sample.edges for sample in sets]
     elif kind is LabelKind.PARTITION:
         columns[PARTITION] = [_clusters(sample) for sample in sets]
-    _write(Path(path), columns, (".parquet", ".npz"))
+    _write(Path(path), columns)
 
 
-def write_predictions(path: Path | str, predictions: Column, kind: LabelKind) -> None:
-    """Write the predicted edges (m, 2) or clusters (n,) of each set, in the order of the sets.
+def write_predictions(path: Path | str, predictions: Iterable[npt.NDArray[Any]], kind: LabelKind) -> int:
+    """Write the predicted edges (m, 2) or clusters (n,) of each set as they come, and return how many sets there are.
 
     The ending decides: ``.parquet`` and ``.npz`` as in a file of sets, without features; ``.jsonl`` with a line
     ``{"row": 0, "edges": [[0, 1]]}`` or ``{"row": 0, "partition": [0, 0]}`` per set.
     """
+    path = Path(path)
     if kind is LabelKind.NONE:
         raise ValueError("a prediction is a list of edges or a partition, got LabelKind.NONE")
+    writers = {".parquet": _stream_parquet, ".npz": _stream_npz, ".jsonl": _stream_json_lines}
+    _check_ending(path, tuple(writers))
+    checked = _checked(predictions, kind)
+    with replacing(path) as partial:
+        count = writers[path.suffix](partial, checked, kind.value)
+        if not count:
+            raise ValueError(f"{path}: there is nothing to write, expected at least one set")
+    return count
+
+
+def _checked(predictions: Iterable[npt.NDArray[Any]], kind: LabelKind) -> Iterator[npt.NDArray[Any]]:
     dimensions = 2 if kind is LabelKind.EDGES else 1
     for row, prediction in enumerate(predictions):
         if prediction.ndim != dimensions or (dimensions == 2 and prediction.shape[1] != 2):
             wanted = "(edges, 2)" if dimensions == 2 else "(points,)"
             raise ValueError(f"row {row}: predicted {kind.value} must have shape {wanted}, got {prediction.shape}")
-    _write(Path(path), {kind.value: predictions}, (".parquet", ".npz", ".jsonl"))
+        yield prediction
+
+
+def _stream_parquet(path: Path, predictions: Iterator[npt.NDArray[Any]], name: str) -> int:
+    arrow, parquet = require("pyarrow", "train"), require("pyarrow.parquet", "train")
+    schema, count = arrow.schema({name: _arrow_type(name)}), 0
+    with parquet.ParquetWriter(path, schema) as writer:
+        while group := list(islice(predictions, 1024)):
+            writer.write_table(arrow.table({name: arrow.array([item.tolist() for item in group], schema.field(0).type)}))
+            count += len(group)
+    return count
+
+
+def _stream_npz(path: Path, predictions: Iterator[npt.NDArray[Any]], name: str) -> int:
+    column = list(predictions)
+    if column:
+        _write_npz(path, {name: column})
+    return len(column)
+
+
+def _stream_json_lines(path: Path, predictions: Iterator[npt.NDArray[Any]], name: str) -> int:
+    row = -1
+    with path.open("w", encoding="utf-8") as file:
+        for row, item in enumerate(predictions):
+            file.write(json.dumps({"row": row, name: item.tolist()}) + "\n")
+    return row + 1
 
 
 def _clusters(sample: SetSample) -> npt.NDArray[np.int64]:
@@ -51,24 +89,32 @@ def _clusters(sample: SetSample) -> npt.NDArray[np.int64]:
     return np.unique(sample.adjacency.argmax(axis=1), return_inverse=True)[1].astype(np.int64)
 
 
-def _write(path: Path, columns: Mapping[str, Column], endings: Sequence[str]) -> None:
-    if path.suffix not in endings:
-        raise ValueError(f"{path}: expected a file ending in {' or '.join(endings)}, got {path.suffix or 'no ending'!r}")
+def _write(path: Path, columns: Mapping[str, Column]) -> None:
+    writers = {".parquet": _write_parquet, ".npz": _write_npz}
+    _check_ending(path, tuple(writers))
     if not all(columns.values()):
         raise ValueError(f"{path}: there is nothing to write, expected at least one set")
-    writers = {".parquet": _write_parquet, ".npz": _write_npz, ".jsonl": _write_json_lines}
     with replacing(path) as partial:
         writers[path.suffix](partial, columns)
 
 
+def _check_ending(path: Path, endings: Sequence[str]) -> None:
+    if path.suffix not in endings:
+        raise ValueError(f"{path}: expected a file ending in {' or '.join(endings)}, got {path.suffix or 'no ending'!r}")
+
+
 def _write_parquet(path: Path, columns: Mapping[str, Column]) -> None:
     arrow, parquet = require("pyarrow", "train"), require("pyarrow.parquet", "train")
-    number = {FEATURES: arrow.float32(), EDGES: arrow.int64(), PARTITION: arrow.int64()}
-    arrays = {}
-    for name, column in columns.items():
-        kind = arrow.list_(number[name]) if name == PARTITION else arrow.list_(arrow.list_(number[name]))
-        arrays[name] = arrow.array([item.tolist() for item in column], type=kind)
+    arrays = {
+        name: arrow.array([item.tolist() for item in column], type=_arrow_type(name)) for name, column in columns.items()
+    }
     parquet.write_table(arrow.table(arrays), path)
+
+
+def _arrow_type(name: str) -> Any:
+    arrow = require("pyarrow", "train")
+    number = arrow.float32() if name == FEATURES else arrow.int64()
+    return arrow.list_(number) if name == PARTITION else arrow.list_(arrow.list_(number))
 
 
 def _write_npz(path: Path, columns: Mapping[str, Column]) -> None:
@@ -77,10 +123,3 @@ def _write_npz(path: Path, columns: Mapping[str, Column]) -> None:
         arrays[EDGE_COUNTS if name == EDGES else SIZES] = np.array([len(item) for item in column], dtype=np.int64)
     with path.open("wb") as file:
         np.savez(file, **arrays)
-
-
-def _write_json_lines(path: Path, columns: Mapping[str, Column]) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        for row, items in enumerate(zip(*columns.values(), strict=True)):
-            line = {"row": row} | {name: item.tolist() for name, item in zip(columns, items, strict=True)}
-            file.write(json.dumps(line) + "\n")
