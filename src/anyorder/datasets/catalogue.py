@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from anyorder.datasets.catalogue_extra import EXTRA
+from anyorder.datasets.catalogue_graphs import GRAPHS
 from anyorder.datasets.entries import DataFile, Dataset
 
 _OGB = "https://dgl-data.s3-accelerate.amazonaws.com/dataset/OGB-LSC/"
@@ -145,4 +146,5 @@ CATALOGUE: tuple[Dataset, ...] = (
         "large-scale graph regression (successor of Table 2)",
     ),
     *EXTRA,
+    GRAPHS,
 )

@@ -1,0 +1,129 @@
+"""Models of graphs as configurations: ours and the baselines, for all levels."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from torch import nn
+
+from anyorder.experiments.graphs.batch import GraphInputs
+from anyorder.experiments.graphs.goals import Goal
+from anyorder.experiments.graphs.positions import position_channels
+from anyorder.layers import Elu, RandomFeatures
+from anyorder.training.config import configurable
+from anyorder.training.run import ModelConfig
+
+Position = Literal["degree", "walk", "laplacian"]
+LARGE = 20_000
+"""Entries of a graph from which on layers between pairs are left out: one layer from pairs to nodes remains."""
+
+
+@dataclass(frozen=True)
+class GraphModel(ModelConfig):
+    """A model of graphs: a network from batches to rows of nodes, and what reads the answers off them."""
+
+    positions: tuple[Position, ...] = ()
+
+    @property
+    def order(self) -> Literal[0, 2]:
+        """Of the index set that the network takes."""
+        return 0
+
+    @property
+    def inputs(self) -> GraphInputs:
+        return GraphInputs(self.order, self.positions)
+
+    @abstractmethod
+    def network(self, shapes: dict[str, Any]) -> nn.Module:
+        """From a `GraphBatch` to rows of nodes, with ``channels_out`` channels."""
+
+    def build(self, shapes: dict[str, Any]) -> nn.Module:
+        from anyorder.experiments.graphs.networks import Predictor, ReadOut
+
+        goal, network = Goal(shapes), self.network(shapes)
+        width: int = network.channels_out  # type: ignore[assignment]
+        return Predictor(network, ReadOut(shapes, width, goal.channels, **self.read_out), goal)
+
+    @property
+    def read_out(self) -> dict[str, Any]:
+        return {}
+
+
+@configurable
+@dataclass(frozen=True)
+class PairTransformer(GraphModel):
+    """Ours: nodes on the diagonal and edges off it, layers of kernel attention between pairs, an MLP of nodes beside."""
+
+    layers: int | None = None
+    """None: 3 for many graphs, 2 for the nodes of small graphs, 1 for those of large ones."""
+    channels: int | None = None
+    """None: after the number of rows that train."""
+    heads: int = 4
+    head_channels: int = 8
+    kernel: Elu | RandomFeatures = field(default_factory=Elu)
+    dropout: float = 0.1
+    input_dropout: float = 0.0
+    beside: bool = True
+    """An MLP that sees each node by itself, whose rows stand beside those of the encoder."""
+
+    @property
+    def order(self) -> Literal[0, 2]:
+        return 2
+
+    @property
+    def read_out(self) -> dict[str, Any]:
+        return {"dropout": self.dropout}
+
+    def network(self, shapes: dict[str, Any]) -> nn.Module:
+        from anyorder.experiments.graphs.networks import PairEncoder
+
+        few = shapes["rows"] < 1_000
+        nodes = 1 if shapes["entries"] > LARGE else 2
+        return PairEncoder(
+            level=shapes["level"],
+            channels_in=shapes["channels_in"],
+            channels_edge=shapes["channels_edge"],
+            channels_position=position_channels(self.positions),
+            laplacian="laplacian" in self.positions,
+            layers=self.layers or (3 if shapes["level"] == "graphs" else nodes),
+            channels=self.channels or (32 if few else 64),
+            heads=self.heads,
+            head_channels=self.head_channels,
+            kernel=self.kernel,
+            dropout=self.dropout,
+            input_dropout=self.input_dropout,
+            beside=self.beside,
+        )
+
+
+@configurable
+@dataclass(frozen=True)
+class GraphMessagePassing(GraphModel):
+    """GIN (with features of edges where there are some) and GCN of PyTorch Geometric, or an MLP of each node by itself."""
+
+    convolution: Literal["gin", "gcn", "mlp"] = "gin"
+    layers: int = 3
+    channels: int = 64
+    dropout: float = 0.5
+    input_dropout: float = 0.0
+    dot: bool = False
+    """Links by the product of their ends' rows; otherwise by an MLP of both."""
+
+    @property
+    def read_out(self) -> dict[str, Any]:
+        return {"dropout": self.dropout, "pooling": "mean" if self.convolution == "gcn" else "sum", "dot": self.dot}
+
+    def network(self, shapes: dict[str, Any]) -> nn.Module:
+        from anyorder.experiments.graphs.baselines import NodeNetwork
+
+        return NodeNetwork(
+            self.convolution,
+            channels_in=shapes["channels_in"] + position_channels(self.positions),
+            channels_edge=shapes["channels_edge"],
+            layers=self.layers,
+            channels=self.channels,
+            dropout=self.dropout,
+            input_dropout=self.input_dropout,
+        )
