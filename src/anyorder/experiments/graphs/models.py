@@ -16,8 +16,6 @@ from anyorder.training.config import configurable
 from anyorder.training.run import ModelConfig
 
 Position = Literal["degree", "walk", "laplacian"]
-LARGE = 20_000
-"""Entries of a graph from which on layers between pairs are left out: one layer from pairs to nodes remains."""
 
 
 @dataclass(frozen=True)
@@ -54,15 +52,17 @@ class GraphModel(ModelConfig):
 @configurable
 @dataclass(frozen=True)
 class PairTransformer(GraphModel):
-    """Ours: nodes on the diagonal and edges off it, layers of kernel attention between pairs, an MLP of nodes beside."""
+    """Ours: nodes on the diagonal and edges off it, kernel attention over these pairs, an MLP of nodes beside."""
 
     layers: int | None = None
-    """None: 3 for many graphs, 2 for the nodes of small graphs, 1 for those of large ones."""
+    """None: 3 for graphs, 2 for nodes and links."""
     channels: int | None = None
-    """None: after the number of rows that train."""
+    """None: 32 for fewer than 1,000 rows to train on, else 64."""
     heads: int = 4
     head_channels: int = 8
     kernel: Elu | RandomFeatures = field(default_factory=Elu)
+    through: Literal["nodes", "pairs"] = "nodes"
+    """Layers from pairs to nodes, whose rows make the pairs of the next layer, or from pairs to pairs, which cost more."""
     dropout: float = 0.1
     input_dropout: float = 0.0
     beside: bool = True
@@ -79,20 +79,21 @@ class PairTransformer(GraphModel):
     def network(self, shapes: dict[str, Any]) -> nn.Module:
         from anyorder.experiments.graphs.networks import PairEncoder
 
-        few = shapes["rows"] < 1_000
-        nodes = 1 if shapes["entries"] > LARGE else 2
         return PairEncoder(
             level=shapes["level"],
             channels_in=shapes["channels_in"],
             channels_edge=shapes["channels_edge"],
             channels_position=position_channels(self.positions),
             laplacian="laplacian" in self.positions,
-            layers=self.layers or (3 if shapes["level"] == "graphs" else nodes),
-            channels=self.channels or (32 if few else 64),
-            heads=self.heads,
-            head_channels=self.head_channels,
-            kernel=self.kernel,
-            dropout=self.dropout,
+            through=self.through,
+            layers=self.layers or (3 if shapes["level"] == "graphs" else 2),
+            size={
+                "channels": self.channels or (32 if shapes["rows"] < 1_000 else 64),
+                "heads": self.heads,
+                "head_channels": self.head_channels,
+                "kernel": self.kernel,
+                "dropout": self.dropout,
+            },
             input_dropout=self.input_dropout,
             beside=self.beside,
         )

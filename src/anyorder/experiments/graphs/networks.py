@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypedDict
 
 import torch
 from torch import Tensor, nn
@@ -16,35 +16,67 @@ from anyorder.layouts import Features
 from anyorder.models import Encoder
 
 
-class PairEmbedding(nn.Module):
-    r"""Order-2 features of a graph: nodes on the diagonal, edges with both their ends off it.
+class LayerSize(TypedDict):
+    """The size of an encoder layer."""
 
-    .. math:: X_{ii} = A x_i, \quad X_{ij} = B e_{ij} + C X_{ii} + D X_{jj}
+    channels: int
+    heads: int
+    head_channels: int
+    kernel: Kernel | None
+    dropout: float
+
+
+class Pairs(nn.Module):
+    r"""Order-2 features from rows of nodes: nodes on the diagonal, edges with both their ends off it.
+
+    .. math:: X_{ii} = h_i, \quad X_{ij} = A e_{ij} + B h_i + C h_j
     """
 
-    def __init__(
-        self, *, channels_in: int, channels_edge: int, channels_position: int, channels: int, laplacian: bool
-    ) -> None:
+    def __init__(self, channels_edge: int, channels: int) -> None:
         super().__init__()
-        self.laplacian = laplacian
-        self.nodes = nn.Linear(channels_in, channels)
-        self.positions = nn.Linear(channels_position, channels, bias=False) if channels_position else None
         self.edges = nn.Linear(max(1, channels_edge), channels)
         self.ends = nn.Linear(channels, 2 * channels, bias=False)
 
-    def forward(self, x: Tensor, batch: GraphBatch) -> Features:
+    def forward(self, nodes: Tensor, batch: GraphBatch) -> Features:
         assert batch.index is not None
-        nodes = self.nodes(x)
-        if self.positions is not None:
-            nodes = nodes + self.positions(node_positions(batch, flip=self.training and self.laplacian))
         first, second = self.ends(nodes).chunk(2, 1)
         edges = batch.pair_x if batch.pair_x.shape[1] else batch.pair_x.new_ones(batch.pairs.shape[1], 1)
         rows = self.edges(edges) + first[batch.pairs[0]] + second[batch.pairs[1]]
         return Features.of_rows(batch.index, torch.cat([nodes, rows]))
 
 
+class NodeRounds(nn.Module):
+    """Rounds from nodes to pairs and by attention back to nodes: the cost of a round is that of one layer from 2 to 1."""
+
+    def __init__(self, channels_edge: int, layers: int, size: LayerSize) -> None:
+        super().__init__()
+        self.pairs = nn.ModuleList(Pairs(channels_edge, size["channels"]) for _ in range(layers))
+        self.layers = nn.ModuleList(EncoderLayer(order_in=2, order_out=1, **size) for _ in range(layers))
+        self.norm = nn.LayerNorm(size["channels"])
+
+    def forward(self, nodes: Tensor, batch: GraphBatch) -> Features:
+        for pairs, layer in zip(self.pairs, self.layers, strict=True):
+            nodes = nodes + layer(pairs(nodes, batch), batch.nodes).rows
+        assert batch.nodes is not None
+        return Features.of_rows(batch.nodes, self.norm(nodes))
+
+
+class PairLayers(nn.Module):
+    """Encoder layers between pairs."""
+
+    def __init__(self, channels_edge: int, layers: int, size: LayerSize) -> None:
+        super().__init__()
+        self.pairs = Pairs(channels_edge, size["channels"])
+        width = size["channels"]
+        self.body = Encoder(order_in=2, orders=(2,) * layers, channels_in=width, channels_out=None, **size)
+
+    def forward(self, nodes: Tensor, batch: GraphBatch) -> Features:
+        made: Features = self.body(self.pairs(nodes, batch))
+        return made
+
+
 class PairEncoder(nn.Module):
-    """Ours: encoder layers between pairs, for graphs one more to order 0, and an MLP of nodes beside."""
+    """Ours: layers on pairs of nodes, for graphs one more to order 0, and an MLP of nodes beside."""
 
     def __init__(
         self,
@@ -54,44 +86,31 @@ class PairEncoder(nn.Module):
         channels_edge: int,
         channels_position: int,
         laplacian: bool,
+        through: Literal["nodes", "pairs"],
         layers: int,
-        channels: int,
-        heads: int,
-        head_channels: int,
-        kernel: Kernel,
-        dropout: float,
+        size: LayerSize,
         input_dropout: float,
         beside: bool,
     ) -> None:
         super().__init__()
-        self.drop = nn.Dropout(input_dropout)
-        self.embed = PairEmbedding(
-            channels_in=channels_in,
-            channels_edge=channels_edge,
-            channels_position=channels_position,
-            channels=channels,
-            laplacian=laplacian,
-        )
-        self.body = Encoder(
-            order_in=2,
-            orders=(2,) * layers if level == "graphs" else (*(2,) * (layers - 1), 1),
-            channels_in=channels,
-            channels=channels,
-            channels_out=None,
-            heads=heads,
-            head_channels=head_channels,
-            kernel=kernel,
-            dropout=dropout,
-        )
-        size = {"channels": channels, "heads": heads, "head_channels": head_channels}
-        self.pool = EncoderLayer(order_in=2, order_out=0, dropout=dropout, **size) if level == "graphs" else None
+        channels, dropout = size["channels"], size["dropout"]
+        self.laplacian, self.drop = laplacian, nn.Dropout(input_dropout)
+        self.embed = nn.Linear(channels_in, channels)
+        self.positions = nn.Linear(channels_position, channels, bias=False) if channels_position else None
+        self.body = (NodeRounds if through == "nodes" else PairLayers)(channels_edge, layers, size)
+        order = 1 if through == "nodes" else 2
+        last: LayerSize = {**size, "kernel": None}  # a learned query attends by softmax
+        self.pool = EncoderLayer(order_in=order, order_out=0, **last) if level == "graphs" else None
         steps = (nn.Linear(channels_in, channels), nn.ReLU(), nn.Dropout(dropout), nn.Linear(channels, channels), nn.ReLU())
         self.beside = nn.Sequential(*steps) if beside else None
         self.channels_out = channels * (1 + beside + (self.pool is not None))
 
     def forward(self, batch: GraphBatch) -> Tensor:
         dropped = self.drop(batch.x)
-        made: Features = self.body(self.embed(dropped, batch), batch.nodes if self.pool is None else None)
+        nodes = self.embed(dropped)
+        if self.positions is not None:
+            nodes = nodes + self.positions(node_positions(batch, flip=self.training and self.laplacian))
+        made: Features = self.body(nodes, batch)
         rows = [made.rows[: len(batch.x)]]
         if self.pool is not None:
             rows.append(self.pool(made).rows[batch.graph])
