@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from anyorder.experiments.graphs.cheap import CheapBaseline
 from anyorder.experiments.graphs.models import GraphMessagePassing, GraphModel, PairTransformer
 from anyorder.experiments.graphs.published import GivenSplits, PublishedLinks, TenFolds
 from anyorder.experiments.graphs.task import GraphTask
@@ -22,6 +23,8 @@ class Setting:
     batch_size: int
 
 
+WHOLE = 1_000_000
+"""A batch size that no training part here exceeds."""
 _ADAM = Optimiser("adamw", 1e-3, weight_decay=1e-2)
 _FIRM = Optimiser("adamw", 5e-3, weight_decay=5e-2)
 
@@ -101,8 +104,21 @@ def _recipe(setting: Setting, row: str) -> Callable[[Scale], Run]:
     return make
 
 
+def _cheap(setting: Setting) -> Callable[[Scale], Run]:
+    def make(scale: Scale) -> Run:
+        whole = 1 if setting.batch_size == 1 else WHOLE
+        return Run(setting.task, CheapBaseline(), schedule=Schedule(epochs=1), batch_size=whole)
+
+    return make
+
+
 RECIPES = [
-    Recipe("graphs", dataset, row, _recipe(setting, row)) for dataset, setting in SETTINGS.items() for row in setting.rows
+    *(Recipe("graphs", dataset, "Cheap", _cheap(setting)) for dataset, setting in SETTINGS.items()),
+    *(
+        Recipe("graphs", dataset, row, _recipe(setting, row))
+        for dataset, setting in SETTINGS.items()
+        for row in setting.rows
+    ),
 ]
 TABLE = Table(
     name="graphs",

@@ -1,0 +1,188 @@
+"""People's own graphs: what is asked is seen from the data unless it is said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from anyorder.experiments.graphs.columns import Ints
+from anyorder.experiments.graphs.goals import GoalKind, guess_goal
+from anyorder.experiments.graphs.joined import PART, joined
+from anyorder.experiments.graphs.readers.anything import ReadOptions, read_graphs
+from anyorder.experiments.graphs.readers.geom import read_split
+from anyorder.experiments.graphs.readers.tables import TableNames
+from anyorder.experiments.graphs.splits import Parts, column_parts, fold_parts, random_parts
+from anyorder.experiments.graphs.task import GraphTask
+from anyorder.experiments.graphs.values import LEVELS, Duplicates, GraphSet, Level
+from anyorder.training.config import configurable, nearest
+
+TARGETS = ("label", "y", "target", "class", "labels")
+SPLITS = ("split", "part", "fold")
+
+
+@configurable
+@dataclass(frozen=True)
+class OwnGraphs(GraphTask):
+    """A user's graphs, from files; parts at random by the seed, in folds, by a column, by a file of masks or by files."""
+
+    data: str = ""
+    nodes: str = ""
+    graphs: str = ""
+    ends: tuple[str, ...] = ()
+    node: str = ""
+    graph: str = ""
+    directed: bool = False
+    duplicates: Duplicates = "refuse"
+    split_by: str = ""
+    """A column with train, valid and test, or an NPZ file with train_mask, val_mask and test_mask."""
+    valid_data: str = ""
+    test_data: str = ""
+    ignored: tuple[str, ...] = ()
+    """Columns that are no input."""
+    valid: float = 0.1
+    test: float = 0.1
+    folds: int = 0
+    fold: int = 0
+    by_graph: bool = False
+    """Nodes of one graph stay in one part."""
+
+    def options(self) -> ReadOptions:
+        """How the files are read."""
+        first, second = self.ends if len(self.ends) == 2 else ("", "")
+        nodes, graphs = (Path(name) if name else None for name in (self.nodes, self.graphs))
+        names = TableNames(first, second, self.node, self.graph)
+        return ReadOptions(nodes, graphs, names, self.directed, self.duplicates)
+
+    def read(self, data_dir: Path | None) -> GraphSet:
+        graphs = read_graphs(Path(self.data), self.options())
+        others = {"valid": self.valid_data, "test": self.test_data}
+        held = {part: read_graphs(Path(name), self.options()) for part, name in others.items() if name}
+        return joined({"train": graphs, **held}) if held else graphs
+
+    def hidden(self, graphs: GraphSet) -> tuple[str, ...]:
+        return (*self.targets, *self.ignored, self.split_by, PART)
+
+    def inputs(self, graphs: GraphSet) -> GraphSet:
+        for level in LEVELS:
+            graphs = graphs.without(level, self.hidden(graphs) if level == self.level else self.ignored)
+        return graphs
+
+    def split(self, graphs: GraphSet, rows: Ints, seed: int) -> Parts:
+        if self.test_data:
+            return self._by_files(graphs, rows, seed)
+        columns = graphs.columns(self.level)
+        if self.split_by.endswith(".npz"):
+            named = columns.with_categories("split", read_split(Path(self.split_by), len(columns)))
+            return column_parts(named, "split", rows)
+        if self.split_by:
+            return column_parts(columns, self.split_by, rows)
+        owner = self._owners(graphs, rows)
+        items, labels = (rows, self._labels(graphs, rows)) if owner is None else (np.unique(owner), None)
+        if self.folds:
+            parts = fold_parts(items, labels, folds=self.folds, fold=self.fold, seed=seed)
+        else:
+            parts = random_parts(items, labels, valid=self.valid, test=self.test, seed=seed)
+        if owner is None:
+            return parts
+        return Parts(*(rows[np.isin(owner, part)] for part in (parts.train, parts.valid, parts.test)))
+
+    def _by_files(self, graphs: GraphSet, rows: Ints, seed: int) -> Parts:
+        owner = {"graphs": np.arange(graphs.num_graphs), "nodes": graphs.node_graph, "links": graphs.edge_graph}[self.level]
+        part = np.array(graphs.graph_columns.texts(PART))[owner[rows]]
+        train, valid, test = (rows[part == name] for name in ("train", "valid", "test"))
+        if not self.valid_data:
+            own = random_parts(train, self._labels(graphs, train), valid=self.valid, test=self.valid, seed=seed)
+            train, valid = np.sort(np.concatenate([own.train, own.test])), own.valid
+        return Parts(train, valid, test)
+
+    def _owners(self, graphs: GraphSet, rows: Ints) -> Ints | None:
+        """The graph of each row, where whole graphs are held back."""
+        if not self.by_graph or self.level == "graphs":
+            return None
+        return (graphs.node_graph if self.level == "nodes" else graphs.edge_graph)[rows]
+
+    def _labels(self, graphs: GraphSet, rows: Ints) -> Ints | None:
+        """The class of each row, for parts that have the same shares of each; none for numbers and several targets."""
+        if self.goal != "classification" or len(self.targets) != 1:
+            return None
+        texts = graphs.columns(self.level).texts(self.targets[0])
+        return np.unique([texts[row] or "" for row in rows.tolist()], return_inverse=True)[1].astype(np.int64)
+
+
+def resolve(
+    task: OwnGraphs, graphs: GraphSet, *, level: str = "", targets: Sequence[str] = (), goal: str = ""
+) -> tuple[OwnGraphs, list[str]]:
+    """The task with all that was left open seen from the data, and what was seen, a line each."""
+    said: list[str] = []
+    found = _level(graphs, level, targets)
+    columns = graphs.columns(found)
+    for name in targets:
+        if name not in columns.names:
+            raise ValueError(f"no column {name!r} at the level of {found}{nearest(name, columns.names)}")
+    if not targets and level != "links":
+        targets = _targets(graphs, found)
+    if not level or not targets:
+        asked = f"{', '.join(targets)} of {found}" if targets else "which pairs are linked"
+        said.append(f"asked: {asked} (--level, --target)")
+    kind: GoalKind = "classification"
+    if targets:
+        kind = goal if goal in ("classification", "regression") else guess_goal(columns, targets)  # type: ignore[assignment]
+        if not goal:
+            said.append(f"goal: {kind}, from the values of {targets[0]!r} (--goal)")
+    split_by = task.split_by
+    if not split_by and not task.folds and not task.test_data:
+        split_by = next((name for name in SPLITS if _is_split(graphs, found, name)), "")
+        if split_by:
+            said.append(f"parts: as column {split_by!r} says (--split)")
+    by_graph = found != "graphs" and bool(targets) and graphs.num_graphs > 1
+    if by_graph and not split_by:
+        said.append("parts: whole graphs are held back")
+    choose_by = "loss" if targets else "score"
+    made = replace(
+        task,
+        level=found,
+        targets=tuple(targets),
+        goal=kind,
+        split_by=split_by,
+        by_graph=by_graph,
+        choose_by=choose_by,  # type: ignore[arg-type]
+    )
+    return made, said
+
+
+def _level(graphs: GraphSet, level: str, targets: Sequence[str]) -> Level:
+    if level:
+        if level not in LEVELS:
+            raise ValueError(f"unknown level {level!r}{nearest(level, LEVELS)}")
+        return level  # type: ignore[return-value]
+    order: tuple[Level, ...] = LEVELS if graphs.num_graphs > 1 else ("nodes", "links", "graphs")
+    for candidate in order:
+        there = graphs.columns(candidate).names
+        if all(name in there for name in targets) if targets else any(name in there for name in TARGETS):
+            return candidate
+    if targets:
+        known = {place: list(graphs.columns(place).names)[:12] for place in order}
+        raise ValueError(f"no column {targets[0]!r}: there are {known}")
+    return "links"
+
+
+def _targets(graphs: GraphSet, level: Level) -> tuple[str, ...]:
+    """The target that a level has by its name; several where ``y`` has several columns."""
+    names = graphs.columns(level).names
+    found = next((name for name in TARGETS if name in names), "")
+    several = tuple(name for name in names if name.startswith("y ") and name[2:].isdecimal())
+    if not found and not several and level != "links":
+        shown = f"expected --target with one of {list(names)[:20]}" if names else "it has no columns"
+        raise ValueError(f"nothing to predict at the level of {level}: {shown}")
+    return (found,) if found else several
+
+
+def _is_split(graphs: GraphSet, level: Level, name: str) -> bool:
+    columns = graphs.columns(level)
+    if name not in columns.category_names:
+        return False
+    values = {value.lower() for value in columns.values[columns.category_names.index(name)]}
+    return "train" in values and "test" in values
