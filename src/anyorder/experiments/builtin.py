@@ -111,4 +111,22 @@ HYPEREDGES = Experiment(
     ),
     predict=f"{_HERE}.hyperedges.commands:add_predict",
 )
-BUILTIN = (CHAINS, MOLECULES, SET_TO_GRAPH, HYPERGRAPHS, HYPEREDGES)
+GRAPHS = Experiment(
+    "graphs",
+    tables={"graphs": f"{_HERE}.graphs.recipes"},
+    types={
+        f"{_HERE}.graphs.published": ("GivenSplits", "PublishedLinks", "TenFolds"),
+        f"{_HERE}.graphs.own": ("OwnGraphs",),
+        f"{_HERE}.graphs.models": ("GraphMessagePassing", "PairTransformer"),
+        f"{_HERE}.graphs.cheap": ("CheapBaseline",),
+    },
+    commands=(
+        Command(
+            "train graph",
+            "predict classes or numbers of graphs, nodes or links, or which nodes are linked",
+            f"{_HERE}.graphs.commands:add_train",
+        ),
+    ),
+    predict=f"{_HERE}.graphs.commands:add_predict",
+)
+BUILTIN = (CHAINS, MOLECULES, SET_TO_GRAPH, HYPERGRAPHS, HYPEREDGES, GRAPHS)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -14,11 +13,10 @@ from torch import Tensor
 from anyorder.experiments.graphs.columns import Ints
 from anyorder.experiments.graphs.encoding import Encoding
 from anyorder.experiments.graphs.positions import positions
+from anyorder.experiments.graphs.shapes import GraphShapes
 from anyorder.experiments.graphs.values import GraphSet
 from anyorder.layouts import SparseIndexSet
 from anyorder.layouts.transfer import Transferable
-
-Self = TypeVar("Self", bound="Movable")
 
 
 @dataclass(frozen=True)
@@ -29,21 +27,8 @@ class GraphInputs:
     positions: tuple[str, ...] = ()
 
 
-class Movable(Transferable):
-    """A frozen dataclass of tensors and transferable values, which moves between devices as a whole."""
-
-    def map_tensors(self: Self, change: Callable[[Tensor], Tensor]) -> Self:
-        def moved(part: Any) -> Any:
-            if isinstance(part, Tensor):
-                return change(part)
-            return part.map_tensors(change) if isinstance(part, Transferable) else part
-
-        parts = {field.name: moved(getattr(self, field.name)) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
-        return replace(self, **parts)  # type: ignore[type-var]
-
-
 @dataclass(frozen=True, eq=False)
-class GraphBatch(Movable):
+class GraphBatch(Transferable):
     """Graphs side by side, and what is asked about them.
 
     ``pairs (2, pair)`` has both directions of an undirected edge and no loops. ``rows`` are the graphs or nodes that are
@@ -71,8 +56,8 @@ class GraphBatch(Movable):
 class GraphArrays:
     """Encoded graphs: what training reads, made once."""
 
-    def __init__(self, graphs: GraphSet, shapes: dict[str, Any], *, x: Tensor | None = None) -> None:
-        nodes, edges = Encoding.from_data(shapes["nodes"]), Encoding.from_data(shapes["edges"])
+    def __init__(self, graphs: GraphSet, shapes: GraphShapes, *, x: Tensor | None = None) -> None:
+        nodes, edges = shapes.nodes, shapes.edges
         loops = graphs.edges[:, 0] == graphs.edges[:, 1]
         self.x = torch.from_numpy(_node_rows(graphs, nodes, shapes)) if x is None else x
         plain, rows = graphs.edges[~loops], edges(graphs.edge_columns.take(~loops))
@@ -137,10 +122,10 @@ class GraphArrays:
         return self.x[chosen], place
 
 
-def _node_rows(graphs: GraphSet, encoding: Encoding, shapes: dict[str, Any]) -> Any:
+def _node_rows(graphs: GraphSet, encoding: Encoding, shapes: GraphShapes) -> Any:
     """Encoded nodes; one more channel where graphs have loops, and a one where there is nothing else."""
     rows = encoding(graphs.node_columns)
-    if shapes["loops"]:
+    if shapes.loops:
         loops = graphs.edges[graphs.edges[:, 0] == graphs.edges[:, 1], 0]
         mark = np.zeros((graphs.num_nodes, 1), np.float32)
         mark[loops] = 1.0

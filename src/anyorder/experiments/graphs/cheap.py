@@ -14,6 +14,7 @@ from anyorder.experiments.graphs.columns import Floats
 from anyorder.experiments.graphs.goals import Goal
 from anyorder.experiments.graphs.links import LINKED
 from anyorder.experiments.graphs.models import GraphModel
+from anyorder.experiments.graphs.shapes import GraphShapes
 from anyorder.extras import require
 from anyorder.training.config import configurable
 
@@ -30,20 +31,20 @@ class CheapBaseline(GraphModel):
     def inputs(self) -> GraphInputs:
         return GraphInputs()
 
-    def network(self, shapes: dict[str, Any]) -> nn.Module:
+    def network(self, shapes: GraphShapes) -> nn.Module:
         return nn.Identity()
 
     def build(self, shapes: dict[str, Any]) -> CheapModel:
-        return CheapModel(shapes)
+        return CheapModel(GraphShapes.from_data(shapes))
 
 
 class CheapModel(nn.Module):
     """Fitted by its first training batch, which has to be the whole training part; it is not saved."""
 
-    def __init__(self, shapes: dict[str, Any]) -> None:
+    def __init__(self, shapes: GraphShapes) -> None:
         super().__init__()
-        self.goal, self.level = Goal(shapes), shapes["level"]
-        self.common = tuple(shapes["targets"]) == (LINKED,)
+        self.goal, self.level = Goal(shapes.goal), shapes.level
+        self.common = shapes.goal.targets == (LINKED,)
         self.unused = nn.Parameter(torch.zeros(1))  # optimisers want something to optimise
         self.fitted: list[Any] = []
         self.names: list[str] = []

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -40,7 +39,8 @@ class Encoding:
         std = np.sqrt(np.where(known, (numbers - mean) ** 2, 0.0).sum(0) / count)
         binary = np.where(known, (numbers == 0) | (numbers == 1), True).all(0) & known.all(0)
         std = np.where(binary | (std <= 1e-6 * np.abs(mean)) | (std == 0), 1.0, std)
-        gaps = [name for name, there in zip(columns.number_names, known.all(0), strict=True) if not there]
+        whole = np.all(known, axis=0)
+        gaps = [name for n, name in enumerate(columns.number_names) if not whole[n]]
         kept = [_frequent(columns, n) for n in range(len(columns.category_names))]
         means = np.where(binary, 0.0, mean)
         return cls(
@@ -77,14 +77,6 @@ class Encoding:
         parts = [np.nan_to_num(scaled, posinf=0.0, neginf=0.0), gaps]
         parts += [_one_hot(columns, name, values) for name, values in zip(self.categories, self.values, strict=True)]
         return np.hstack([part.astype(np.float32) for part in parts]).reshape(len(columns), self.channels)
-
-    def to_data(self) -> dict[str, Any]:
-        return {name: list(value) for name, value in asdict(self).items()}
-
-    @classmethod
-    def from_data(cls, data: dict[str, Any]) -> Encoding:
-        plain = {name: tuple(data[name]) for name in ("numbers", "mean", "std", "gaps", "categories")}
-        return cls(**plain, values=tuple(tuple(values) for values in data["values"]))
 
 
 def _frequent(columns: Columns, place: int) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,9 +12,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from anyorder.experiments.graphs.columns import Columns, Floats
+from anyorder.experiments.graphs.shapes import GoalKind, GoalShapes
 from anyorder.extras import require
 
-GoalKind = Literal["classification", "regression"]
 MOST_CLASSES = 20
 """Whole numbers with at most so many distinct values are taken for classes."""
 
@@ -25,11 +25,9 @@ class Goal:
     Two classes have one logit, more have one each; numbers are in units of the training part's deviation.
     """
 
-    def __init__(self, shapes: dict[str, Any]) -> None:
-        self.kind: GoalKind = shapes["goal"]
-        self.names: tuple[str, ...] = tuple(shapes["targets"])
-        self.classes = [list(known) for known in shapes.get("classes", [])]
-        self.mean, self.std = (torch.tensor(shapes.get(name, [])) for name in ("mean", "std"))
+    def __init__(self, shapes: GoalShapes) -> None:
+        self.kind, self.names, self.classes = shapes.kind, shapes.targets, shapes.classes
+        self.mean, self.std = torch.tensor(shapes.mean), torch.tensor(shapes.std)
         self.widths = [1 if len(known) == 2 else len(known) for known in self.classes] or [1] * len(self.names)
 
     @property
@@ -71,37 +69,32 @@ def score(kind: GoalKind, names: Sequence[str], answers: Sequence[Tensor], targe
     return found
 
 
-def goal_shapes(columns: Columns, names: Sequence[str], kind: GoalKind, train: Any) -> dict[str, Any]:
+def goal_shapes(columns: Columns, names: Sequence[str], kind: GoalKind, train: Any) -> GoalShapes:
     """What a model must know of its targets, from the rows of the training part."""
     part = columns.take(train)
     if kind == "classification":
-        classes = [_classes(columns, part, name) for name in names]
-        return {"goal": kind, "targets": list(names), "classes": classes}
+        return GoalShapes(kind, tuple(names), classes=tuple(tuple(_classes(columns, part, name)) for name in names))
     values = _numbers(columns, names)[train].astype(np.float64)
     for name, column in zip(names, values.T, strict=True):
         there = column[~np.isnan(column)]
         if len(there) == 0 or np.ptp(there) == 0:
             what = "has no value" if len(there) == 0 else f"is {there[0]:g} everywhere"
             raise ValueError(f"the target {name!r} {what} in the training part: there is nothing to learn")
-    return {
-        "goal": kind,
-        "targets": list(names),
-        "mean": np.nanmean(values, 0).tolist(),
-        "std": np.nanstd(values, 0).tolist(),
-    }
+    mean, std = np.nanmean(values, 0), np.nanstd(values, 0)
+    return GoalShapes(kind, tuple(names), mean=tuple(mean.tolist()), std=tuple(std.tolist()))
 
 
-def target_rows(columns: Columns, shapes: dict[str, Any], *, strict: bool = True) -> Floats:
+def target_rows(columns: Columns, shapes: GoalShapes, *, strict: bool = True) -> Floats:
     """(row, target): numbers or places among the classes, NaN where missing; an unknown class is refused or missing."""
-    if shapes["goal"] == "regression":
-        return _numbers(columns, shapes["targets"])
-    rows = np.full((len(columns), len(shapes["targets"])), np.nan, np.float32)
-    for n, (name, known) in enumerate(zip(shapes["targets"], shapes["classes"], strict=True)):
+    if shapes.kind == "regression":
+        return _numbers(columns, shapes.targets)
+    rows = np.full((len(columns), len(shapes.targets)), np.nan, np.float32)
+    for n, (name, known) in enumerate(zip(shapes.targets, shapes.classes, strict=True)):
         place = {value: float(k) for k, value in enumerate(known)}
         texts = columns.texts(name)
         unknown = sorted({text for text in texts if text is not None and text not in place})
         if unknown and strict:
-            raise ValueError(f"class {unknown[0]!r} of {name!r} is not in the training part, which has {known}")
+            raise ValueError(f"class {unknown[0]!r} of {name!r} is not in the training part, which has {list(known)}")
         rows[:, n] = [np.nan if text is None else place.get(text, np.nan) for text in texts]
     return rows
 

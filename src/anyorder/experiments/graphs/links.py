@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -11,7 +9,8 @@ from torch import Tensor
 from anyorder.experiments.graphs.batch import GraphArrays, GraphBatch
 from anyorder.experiments.graphs.columns import Floats, Ints
 from anyorder.experiments.graphs.parts import LinkQuestion, Links, codes, sample_unlinked
-from anyorder.experiments.graphs.splits import Parts
+from anyorder.experiments.graphs.shapes import GraphShapes
+from anyorder.experiments.graphs.splits import RowParts
 from anyorder.experiments.graphs.values import GraphSet
 
 LINKED = "linked"
@@ -19,7 +18,7 @@ GROUPS = 5
 """Training edges are asked about in so many groups, each on the graph of the other groups."""
 
 
-def link_parts(graphs: GraphSet, parts: Parts, shapes: dict[str, Any], *, seed: int) -> tuple[Links, Links, Links]:
+def link_parts(graphs: GraphSet, parts: RowParts, shapes: GraphShapes, *, seed: int) -> tuple[Links, Links, Links]:
     """Questions about training, validation and test edges; all are asked on graphs of training edges alone.
 
     A training question hides its own group of edges. Unlinked pairs of validation and test are fixed, as many as there are

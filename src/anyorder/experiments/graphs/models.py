@@ -11,6 +11,7 @@ from torch import nn
 from anyorder.experiments.graphs.batch import GraphInputs
 from anyorder.experiments.graphs.goals import Goal
 from anyorder.experiments.graphs.positions import position_channels
+from anyorder.experiments.graphs.shapes import GraphShapes
 from anyorder.layers import Elu, RandomFeatures
 from anyorder.training.config import configurable
 from anyorder.training.run import ModelConfig
@@ -34,15 +35,16 @@ class GraphModel(ModelConfig):
         return GraphInputs(self.order, self.positions)
 
     @abstractmethod
-    def network(self, shapes: dict[str, Any]) -> nn.Module:
+    def network(self, shapes: GraphShapes) -> nn.Module:
         """From a `GraphBatch` to rows of nodes, with ``channels_out`` channels."""
 
     def build(self, shapes: dict[str, Any]) -> nn.Module:
-        from anyorder.experiments.graphs.networks import Predictor, ReadOut
+        from anyorder.experiments.graphs.networks import GraphPredictor, ReadOut
 
-        goal, network = Goal(shapes), self.network(shapes)
+        known = GraphShapes.from_data(shapes)
+        goal, network = Goal(known.goal), self.network(known)
         width: int = network.channels_out  # type: ignore[assignment]
-        return Predictor(network, ReadOut(shapes, width, goal.channels, **self.read_out), goal)
+        return GraphPredictor(network, ReadOut(known, width, goal.channels, **self.read_out), goal)
 
     @property
     def read_out(self) -> dict[str, Any]:
@@ -76,19 +78,19 @@ class PairTransformer(GraphModel):
     def read_out(self) -> dict[str, Any]:
         return {"dropout": self.dropout}
 
-    def network(self, shapes: dict[str, Any]) -> nn.Module:
-        from anyorder.experiments.graphs.networks import PairEncoder
+    def network(self, shapes: GraphShapes) -> nn.Module:
+        from anyorder.experiments.graphs.networks import PairNetwork
 
-        return PairEncoder(
-            level=shapes["level"],
-            channels_in=shapes["channels_in"],
-            channels_edge=shapes["channels_edge"],
+        return PairNetwork(
+            level=shapes.level,
+            channels_in=shapes.channels_in,
+            channels_edge=shapes.channels_edge,
             channels_position=position_channels(self.positions),
             laplacian="laplacian" in self.positions,
             through=self.through,
-            layers=self.layers or (3 if shapes["level"] == "graphs" else 2),
+            layers=self.layers or (3 if shapes.level == "graphs" else 2),
             size={
-                "channels": self.channels or (32 if shapes["rows"] < 1_000 else 64),
+                "channels": self.channels or (32 if shapes.rows < 1_000 else 64),
                 "heads": self.heads,
                 "head_channels": self.head_channels,
                 "kernel": self.kernel,
@@ -116,13 +118,13 @@ class GraphMessagePassing(GraphModel):
     def read_out(self) -> dict[str, Any]:
         return {"dropout": self.dropout, "pooling": "mean" if self.convolution == "gcn" else "sum", "dot": self.dot}
 
-    def network(self, shapes: dict[str, Any]) -> nn.Module:
+    def network(self, shapes: GraphShapes) -> nn.Module:
         from anyorder.experiments.graphs.baselines import NodeNetwork
 
         return NodeNetwork(
             self.convolution,
-            channels_in=shapes["channels_in"] + position_channels(self.positions),
-            channels_edge=shapes["channels_edge"],
+            channels_in=shapes.channels_in + position_channels(self.positions),
+            channels_edge=shapes.channels_edge,
             layers=self.layers,
             channels=self.channels,
             dropout=self.dropout,

@@ -11,6 +11,7 @@ from anyorder.experiments.graphs.batch import GraphBatch
 from anyorder.experiments.graphs.goals import Goal
 from anyorder.experiments.graphs.links import with_unlinked
 from anyorder.experiments.graphs.positions import VECTORS, flip_signs
+from anyorder.experiments.graphs.shapes import GraphShapes
 from anyorder.layers import EncoderLayer, Kernel
 from anyorder.layouts import Features
 from anyorder.models import Encoder
@@ -75,7 +76,7 @@ class PairLayers(nn.Module):
         return made
 
 
-class PairEncoder(nn.Module):
+class PairNetwork(nn.Module):
     """Ours: layers on pairs of nodes, for graphs one more to order 0, and an MLP of nodes beside."""
 
     def __init__(
@@ -124,7 +125,7 @@ class ReadOut(nn.Module):
 
     def __init__(
         self,
-        shapes: dict[str, object],
+        shapes: GraphShapes,
         channels: int,
         channels_out: int,
         *,
@@ -133,9 +134,9 @@ class ReadOut(nn.Module):
         dot: bool = False,
     ) -> None:
         super().__init__()
-        self.level, self.directed, self.pooling = shapes["level"], bool(shapes["directed"]), pooling
+        self.level, self.directed, self.pooling = shapes.level, shapes.directed, pooling
         self.dot = dot and self.level == "links" and channels_out == 1
-        wide = channels * {"graphs": 2 if pooling == "both" else 1, "nodes": 1, "links": 2 + self.directed}[str(self.level)]
+        wide = channels * {"graphs": 2 if pooling == "both" else 1, "nodes": 1, "links": 2 + self.directed}[self.level]
         if self.dot:
             self.head: nn.Module = nn.Linear(channels, channels)
         elif self.level == "nodes":
@@ -166,7 +167,7 @@ class ReadOut(nn.Module):
         return sums / sizes if self.pooling == "mean" else torch.cat([sums, sums / sizes], 1)
 
 
-class Predictor(nn.Module):
+class GraphPredictor(nn.Module):
     """A network on graphs and what is asked of it: (answers, targets)."""
 
     def __init__(self, network: nn.Module, read_out: ReadOut, goal: Goal) -> None:

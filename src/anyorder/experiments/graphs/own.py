@@ -5,19 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
+from torch import nn
 
 from anyorder.experiments.graphs.columns import Ints
-from anyorder.experiments.graphs.goals import GoalKind, guess_goal
+from anyorder.experiments.graphs.goals import guess_goal
 from anyorder.experiments.graphs.joined import PART, joined
+from anyorder.experiments.graphs.models import GraphModel
+from anyorder.experiments.graphs.predictions import candidates, default_output, judge, write
 from anyorder.experiments.graphs.readers.anything import ReadOptions, read_graphs
 from anyorder.experiments.graphs.readers.geom import read_split
 from anyorder.experiments.graphs.readers.tables import TableNames
-from anyorder.experiments.graphs.splits import Parts, column_parts, fold_parts, random_parts
+from anyorder.experiments.graphs.shapes import GoalKind, GraphShapes
+from anyorder.experiments.graphs.splits import RowParts, column_parts, fold_parts, random_parts
 from anyorder.experiments.graphs.task import GraphTask
 from anyorder.experiments.graphs.values import LEVELS, Duplicates, GraphSet, Level
-from anyorder.training.config import configurable, nearest
+from anyorder.suggest import nearest
+from anyorder.training.checkpoints import load_run
+from anyorder.training.config import configurable
+from anyorder.training.run import PredictRequest
 
 TARGETS = ("label", "y", "target", "class", "labels")
 SPLITS = ("split", "part", "fold")
@@ -49,6 +57,8 @@ class OwnGraphs(GraphTask):
     by_graph: bool = False
     """Nodes of one graph stay in one part."""
 
+    predict_options: ClassVar[tuple[str, ...]] = ("node_table", "graph_table", "pairs")
+
     def options(self) -> ReadOptions:
         """How the files are read."""
         first, second = self.ends if len(self.ends) == 2 else ("", "")
@@ -70,7 +80,7 @@ class OwnGraphs(GraphTask):
             graphs = graphs.without(level, self.hidden(graphs) if level == self.level else self.ignored)
         return graphs
 
-    def split(self, graphs: GraphSet, rows: Ints, seed: int) -> Parts:
+    def split(self, graphs: GraphSet, rows: Ints, seed: int) -> RowParts:
         if self.test_data:
             return self._by_files(graphs, rows, seed)
         columns = graphs.columns(self.level)
@@ -87,16 +97,31 @@ class OwnGraphs(GraphTask):
             parts = random_parts(items, labels, valid=self.valid, test=self.test, seed=seed)
         if owner is None:
             return parts
-        return Parts(*(rows[np.isin(owner, part)] for part in (parts.train, parts.valid, parts.test)))
+        return RowParts(*(rows[np.isin(owner, part)] for part in (parts.train, parts.valid, parts.test)))
 
-    def _by_files(self, graphs: GraphSet, rows: Ints, seed: int) -> Parts:
+    def predict(self, model: nn.Module, shapes: dict[str, Any], request: PredictRequest) -> str:
+        """Answers for all rows of the training data, or of other data of the same columns."""
+        config = load_run(request.folder)[0].model
+        assert isinstance(config, GraphModel)
+        known, options = GraphShapes.from_data(shapes), self.options()
+        tables = {name: Path(path) for name, path in request.options.items()}
+        given = replace(options, nodes=tables.get("node_table"), graphs=tables.get("graph_table"))
+        graphs = self.read(None) if request.input is None else read_graphs(request.input, given)
+        linked = known.level == "links" and not self.targets
+        pairs = candidates(graphs, tables.get("pairs")) if linked else None
+        answers = judge(model, config, known, graphs, pairs)
+        output = request.output or default_output(request.folder, request.input)
+        rows = write(output, graphs, known, answers, pairs)
+        return f"{rows} {'pairs' if linked else known.level} in {output}"
+
+    def _by_files(self, graphs: GraphSet, rows: Ints, seed: int) -> RowParts:
         owner = {"graphs": np.arange(graphs.num_graphs), "nodes": graphs.node_graph, "links": graphs.edge_graph}[self.level]
         part = np.array(graphs.graph_columns.texts(PART))[owner[rows]]
         train, valid, test = (rows[part == name] for name in ("train", "valid", "test"))
         if not self.valid_data:
             own = random_parts(train, self._labels(graphs, train), valid=self.valid, test=self.valid, seed=seed)
             train, valid = np.sort(np.concatenate([own.train, own.test])), own.valid
-        return Parts(train, valid, test)
+        return RowParts(train, valid, test)
 
     def _owners(self, graphs: GraphSet, rows: Ints) -> Ints | None:
         """The graph of each row, where whole graphs are held back."""
@@ -134,13 +159,15 @@ def resolve(
             said.append(f"goal: {kind}, from the values of {targets[0]!r} (--goal)")
     split_by = task.split_by
     if not split_by and not task.folds and not task.test_data:
-        split_by = next((name for name in SPLITS if _is_split(graphs, found, name)), "")
+        split_by = next((name for name in (*SPLITS, "split_0") if targets and _is_split(graphs, found, name)), "")
         if split_by:
             said.append(f"parts: as column {split_by!r} says (--split)")
+    marks = tuple(name for name in columns.names if _is_split(graphs, found, name) and name != split_by)
+    if marks:
+        said.append(f"no input: {len(marks)} more columns that name parts, such as {marks[0]!r}")
     by_graph = found != "graphs" and bool(targets) and graphs.num_graphs > 1
     if by_graph and not split_by:
         said.append("parts: whole graphs are held back")
-    choose_by = "loss" if targets else "score"
     made = replace(
         task,
         level=found,
@@ -148,7 +175,8 @@ def resolve(
         goal=kind,
         split_by=split_by,
         by_graph=by_graph,
-        choose_by=choose_by,  # type: ignore[arg-type]
+        ignored=(*task.ignored, *marks),
+        choose_by="loss" if targets else "score",
     )
     return made, said
 
@@ -157,7 +185,7 @@ def _level(graphs: GraphSet, level: str, targets: Sequence[str]) -> Level:
     if level:
         if level not in LEVELS:
             raise ValueError(f"unknown level {level!r}{nearest(level, LEVELS)}")
-        return level  # type: ignore[return-value]
+        return level
     order: tuple[Level, ...] = LEVELS if graphs.num_graphs > 1 else ("nodes", "links", "graphs")
     for candidate in order:
         there = graphs.columns(candidate).names

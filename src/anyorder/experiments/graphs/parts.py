@@ -20,14 +20,14 @@ _KEPT = 300_000  # nodes and pairs of batches that are kept for the next evaluat
 
 
 @dataclass(frozen=True, eq=False)
-class Item:
+class GraphItem:
     """One item of a part, by its number."""
 
-    part: Part
+    part: GraphPart
     number: int
 
 
-class Part(Dataset[Item]):
+class GraphPart(Dataset[GraphItem]):
     """Items that make batches together; a batch that comes again is made once."""
 
     fixed: bool
@@ -39,10 +39,10 @@ class Part(Dataset[Item]):
     @abstractmethod
     def __len__(self) -> int: ...
 
-    def __getitem__(self, number: int) -> Item:
+    def __getitem__(self, number: int) -> GraphItem:
         if not 0 <= number < len(self):
             raise IndexError(number)
-        return Item(self, number)
+        return GraphItem(self, number)
 
     def batch(self, numbers: Sequence[int], inputs: GraphInputs) -> GraphBatch:
         """The batch of some items."""
@@ -60,7 +60,7 @@ class Part(Dataset[Item]):
         """The batch of some items, made anew."""
 
 
-class WholeGraphs(Part):
+class WholeGraphs(GraphPart):
     """Some graphs of a set, each with its targets."""
 
     def __init__(self, arrays: GraphArrays, graphs: Ints, targets: Floats, *, fixed: bool) -> None:
@@ -76,7 +76,7 @@ class WholeGraphs(Part):
         return replace(made, rows=torch.arange(len(chosen)), targets=self.targets[torch.from_numpy(chosen)])
 
 
-class SomeNodes(Part):
+class SomeNodes(GraphPart):
     """Some nodes of a set; an item is a graph that has some of them."""
 
     def __init__(self, arrays: GraphArrays, nodes: Ints, targets: Floats, *, fixed: bool) -> None:
@@ -109,7 +109,7 @@ class LinkQuestion:
     """Codes of linked pairs: pairs that are not linked are sampled beside these at each step."""
 
 
-class Links(Part):
+class Links(GraphPart):
     """Pairs of nodes; an item is a question about all graphs."""
 
     def __init__(self, questions: Sequence[LinkQuestion]) -> None:

@@ -12,7 +12,7 @@ from anyorder.datasets import registry
 from anyorder.experiments.graphs.columns import Ints
 from anyorder.experiments.graphs.readers.geom import read_geom
 from anyorder.experiments.graphs.readers.tu import read_tu
-from anyorder.experiments.graphs.splits import Parts, column_parts, fold_parts, random_parts
+from anyorder.experiments.graphs.splits import RowParts, column_parts, fold_parts, random_parts
 from anyorder.experiments.graphs.task import GraphTask
 from anyorder.experiments.graphs.values import GraphSet
 from anyorder.training.config import configurable
@@ -34,7 +34,7 @@ class TenFolds(GraphTask):
     def read(self, data_dir: Path | None) -> GraphSet:
         return read_tu(registry.locate("graphs", part=self.dataset, data_dir=data_dir))
 
-    def split(self, graphs: GraphSet, rows: Ints, seed: int) -> Parts:
+    def split(self, graphs: GraphSet, rows: Ints, seed: int) -> RowParts:
         labels = graphs.graph_columns.categories[rows, 0]
         return fold_parts(rows, labels, folds=FOLDS, fold=seed % FOLDS, seed=seed // FOLDS)
 
@@ -57,7 +57,7 @@ class GivenSplits(GraphTask):
     def hidden(self, graphs: GraphSet) -> tuple[str, ...]:
         return (*self.targets, *(name for name in graphs.node_columns.names if name.startswith("split_")))
 
-    def split(self, graphs: GraphSet, rows: Ints, seed: int) -> Parts:
+    def split(self, graphs: GraphSet, rows: Ints, seed: int) -> RowParts:
         if seed < FOLDS:
             return column_parts(graphs.node_columns, f"split_{seed}", rows)
         labels = graphs.node_columns.categories[rows, 0]
@@ -79,5 +79,5 @@ class PublishedLinks(GraphTask):
         hidden = [name for name in graphs.node_columns.names if name.startswith("split_") or name == "label"]
         return graphs.without("nodes", hidden)
 
-    def split(self, graphs: GraphSet, rows: Ints, seed: int) -> Parts:
+    def split(self, graphs: GraphSet, rows: Ints, seed: int) -> RowParts:
         return random_parts(rows, None, valid=0.05, test=0.1, seed=seed)

@@ -14,7 +14,7 @@ from anyorder.training.tables import Table
 
 
 @dataclass(frozen=True)
-class Setting:
+class GraphSetting:
     """A dataset, its rows and how they are trained."""
 
     task: GraphTask
@@ -39,11 +39,11 @@ def _graph_rows(ours: PairTransformer, optimiser: Optimiser) -> dict[str, tuple[
 
 
 def _node_rows(ours: PairTransformer, optimiser: Optimiser) -> dict[str, tuple[GraphModel, Optimiser]]:
-    few = {"layers": 2, "input_dropout": 0.5}
+    few = GraphMessagePassing(layers=2, input_dropout=0.5)
     return {
-        "MLP": (GraphMessagePassing(convolution="mlp", **few), _FIRM),
-        "GCN": (GraphMessagePassing(convolution="gcn", **few), _FIRM),
-        "GIN": (GraphMessagePassing(convolution="gin", **few), _FIRM),
+        "MLP": (replace(few, convolution="mlp"), _FIRM),
+        "GCN": (replace(few, convolution="gcn"), _FIRM),
+        "GIN": (replace(few, convolution="gin"), _FIRM),
         "Ours": (ours, optimiser),
     }
 
@@ -55,38 +55,38 @@ def _link_rows(ours: PairTransformer, optimiser: Optimiser) -> dict[str, tuple[G
     }
 
 
-SETTINGS: dict[str, Setting] = {
-    "MUTAG": Setting(
+SETTINGS: dict[str, GraphSetting] = {
+    "MUTAG": GraphSetting(
         TenFolds(dataset="MUTAG"),
         _graph_rows(PairTransformer(positions=("degree",)), _ADAM),
         Schedule(epochs=200, patience=60),
         32,
     ),
-    "Mutagenicity": Setting(
+    "Mutagenicity": GraphSetting(
         TenFolds(dataset="Mutagenicity"),
         _graph_rows(PairTransformer(positions=("degree",), channels=48), _ADAM),
         Schedule(epochs=60, patience=20, decay="linear"),
         64,
     ),
-    "wisconsin": Setting(
+    "wisconsin": GraphSetting(
         GivenSplits(dataset="wisconsin"),
         _node_rows(PairTransformer(dropout=0.5, input_dropout=0.5), _FIRM),
         Schedule(epochs=300, patience=100),
         1,
     ),
-    "film": Setting(
+    "film": GraphSetting(
         GivenSplits(dataset="film"),
         _node_rows(PairTransformer(dropout=0.5, input_dropout=0.5, channels=32), _FIRM),
         Schedule(epochs=150, patience=40),
         1,
     ),
-    "wisconsin links": Setting(
+    "wisconsin links": GraphSetting(
         PublishedLinks(dataset="wisconsin"),
         _link_rows(PairTransformer(positions=("degree",), dropout=0.3), _ADAM),
         Schedule(epochs=150, patience=40),
         1,
     ),
-    "film links": Setting(
+    "film links": GraphSetting(
         PublishedLinks(dataset="film"),
         _link_rows(PairTransformer(positions=("degree",), dropout=0.3, channels=32), _ADAM),
         Schedule(epochs=60, patience=15),
@@ -95,7 +95,7 @@ SETTINGS: dict[str, Setting] = {
 }
 
 
-def _recipe(setting: Setting, row: str) -> Callable[[Scale], Run]:
+def _recipe(setting: GraphSetting, row: str) -> Callable[[Scale], Run]:
     def make(scale: Scale) -> Run:
         model, optimiser = setting.rows[row]
         run = Run(setting.task, model, optimiser, setting.schedule, batch_size=setting.batch_size)
@@ -104,7 +104,7 @@ def _recipe(setting: Setting, row: str) -> Callable[[Scale], Run]:
     return make
 
 
-def _cheap(setting: Setting) -> Callable[[Scale], Run]:
+def _cheap(setting: GraphSetting) -> Callable[[Scale], Run]:
     def make(scale: Scale) -> Run:
         whole = 1 if setting.batch_size == 1 else WHOLE
         return Run(setting.task, CheapBaseline(), schedule=Schedule(epochs=1), batch_size=whole)

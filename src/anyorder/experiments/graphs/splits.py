@@ -22,14 +22,14 @@ _NAMES = {
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class RowParts:
     """Rows of a level, by what they are for."""
 
     train: Ints
     valid: Ints
     test: Ints
 
-    def check(self, what: str) -> Parts:
+    def check(self, what: str) -> RowParts:
         """Refuse a part without rows."""
         for name in ("train", "valid", "test"):
             if len(getattr(self, name)) == 0:
@@ -37,8 +37,8 @@ class Parts:
         return self
 
 
-def random_parts(rows: Ints, labels: Ints | None, *, valid: float, test: float, seed: int) -> Parts:
-    """Parts at random, with the same shares of each class (``labels`` of the rows), rounded at random, and one to train."""
+def random_parts(rows: Ints, labels: Ints | None, *, valid: float, test: float, seed: int) -> RowParts:
+    """Parts at random, with the same shares of each class (``labels`` of the rows) but for rounding, and one to train."""
     if min(valid, test) <= 0 or valid + test >= 1:
         raise ValueError(f"valid and test must be shares above 0 and together below 1, got {valid} and {test}")
     random = np.random.default_rng(seed)
@@ -54,10 +54,10 @@ def random_parts(rows: Ints, labels: Ints | None, *, valid: float, test: float, 
     train, held_back, tests = (np.sort(np.concatenate(parts)) for parts in found.values())
     if labels is not None and (len(held_back) == 0 or len(tests) == 0):
         return random_parts(rows, None, valid=valid, test=test, seed=seed)
-    return Parts(train, held_back, tests)
+    return RowParts(train, held_back, tests)
 
 
-def fold_parts(rows: Ints, labels: Ints | None, *, folds: int, fold: int, seed: int = 0) -> Parts:
+def fold_parts(rows: Ints, labels: Ints | None, *, folds: int, fold: int, seed: int = 0) -> RowParts:
     """Fold ``fold`` tests, the next one chooses the epoch, the others train; the folds are the same for all of them."""
     if not 0 <= fold < folds:
         raise ValueError(f"expected a fold from 0 to {folds - 1}, got {fold}")
@@ -69,10 +69,10 @@ def fold_parts(rows: Ints, labels: Ints | None, *, folds: int, fold: int, seed: 
     tests = [test for _, test in splitter.split(np.zeros((len(rows), 1)), labels)]
     held = tests[fold], tests[(fold + 1) % folds]
     rest = np.setdiff1d(np.arange(len(rows)), np.concatenate(held))
-    return Parts(rows[rest], rows[held[1]], rows[held[0]])
+    return RowParts(rows[rest], rows[held[1]], rows[held[0]])
 
 
-def column_parts(columns: Columns, name: str, rows: Ints) -> Parts:
+def column_parts(columns: Columns, name: str, rows: Ints) -> RowParts:
     """Parts as a column says; rows where it is empty are left out."""
     if name not in columns.names:
         raise ValueError(f"there is no column {name!r} to split by: expected one of {list(columns.names)}")
@@ -84,4 +84,4 @@ def column_parts(columns: Columns, name: str, rows: Ints) -> Parts:
             if text.lower() not in _NAMES:
                 raise ValueError(f"column {name!r} must hold train, valid or test, got {text!r}")
             found[_NAMES[text.lower()]].append(row)
-    return Parts(*(np.array(found[part], np.int64) for part in ("train", "valid", "test")))
+    return RowParts(*(np.array(found[part], np.int64) for part in ("train", "valid", "test")))

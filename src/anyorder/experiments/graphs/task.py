@@ -15,22 +15,23 @@ from torch import Tensor, nn
 from anyorder.experiments.graphs.batch import GraphArrays, GraphBatch
 from anyorder.experiments.graphs.columns import Columns, Ints
 from anyorder.experiments.graphs.encoding import Encoding
-from anyorder.experiments.graphs.goals import GoalKind, goal_shapes, score, target_rows
+from anyorder.experiments.graphs.goals import goal_shapes, score, target_rows
 from anyorder.experiments.graphs.links import LINKED, link_parts
 from anyorder.experiments.graphs.models import GraphModel
-from anyorder.experiments.graphs.parts import Item, LinkQuestion, Links, Part, SomeNodes, WholeGraphs
-from anyorder.experiments.graphs.splits import Parts
+from anyorder.experiments.graphs.parts import GraphItem, GraphPart, LinkQuestion, Links, SomeNodes, WholeGraphs
+from anyorder.experiments.graphs.shapes import GoalKind, GoalShapes, GraphShapes
+from anyorder.experiments.graphs.splits import RowParts
 from anyorder.experiments.graphs.values import GraphSet, Level
 from anyorder.training.run import ModelConfig, Selection, Splits, Task
 
 
 @dataclass(frozen=True)
-class Collate:
+class CollateGraphs:
     """Items of a part to what a model reads."""
 
     model: GraphModel
 
-    def __call__(self, items: Sequence[Item]) -> GraphBatch:
+    def __call__(self, items: Sequence[GraphItem]) -> GraphBatch:
         return items[0].part.batch([item.number for item in items], self.model.inputs)
 
 
@@ -49,7 +50,7 @@ class GraphTask(Task):
         """The graphs with all their columns."""
 
     @abstractmethod
-    def split(self, graphs: GraphSet, rows: Ints, seed: int) -> Parts:
+    def split(self, graphs: GraphSet, rows: Ints, seed: int) -> RowParts:
         """The rows to train on, choose by and test on, among those whose targets are there."""
 
     @property
@@ -71,11 +72,10 @@ class GraphTask(Task):
         graphs = self.read(data_dir)
         parts = self.parts(graphs, seed)
         shapes = self.shapes(graphs, parts)
-        inputs = self.inputs(graphs)
-        train, valid, test = self.datasets(graphs, inputs, parts, shapes, seed)
-        return Splits(train, valid, test, {**shapes, "digest": _digest(graphs, parts)})
+        train, valid, test = self.datasets(graphs, parts, shapes, seed)
+        return Splits(train, valid, test, shapes.to_data())
 
-    def parts(self, graphs: GraphSet, seed: int) -> Parts:
+    def parts(self, graphs: GraphSet, seed: int) -> RowParts:
         """The parts of the rows that have targets."""
         rows = known_rows(graphs.columns(self.level), self.targets) if self.targets else np.arange(len(graphs.edges))
         if len(rows) == 0:
@@ -91,40 +91,34 @@ class GraphTask(Task):
         """Columns of the level that are no input."""
         return self.targets
 
-    def shapes(self, graphs: GraphSet, parts: Parts) -> dict[str, Any]:
+    def shapes(self, graphs: GraphSet, parts: RowParts) -> GraphShapes:
         """What a model must know of the data."""
         inputs = self.inputs(graphs)
         rows = inputs.node_columns
         if self.level == "graphs":
             rows = rows.take(np.isin(graphs.node_graph, parts.train))
         edges = inputs.edge_columns.take(_training_edges(self, graphs, parts))
-        nodes, links = Encoding.fit(rows), Encoding.fit(edges)
-        loops = bool((graphs.edges[:, 0] == graphs.edges[:, 1]).any())
-        goal = (
-            goal_shapes(graphs.columns(self.level), self.targets, self.goal, parts.train)
-            if self.targets
-            else {"goal": "classification", "targets": [LINKED], "classes": [["no", "yes"]]}
+        goal = GoalShapes("classification", (LINKED,), classes=(("no", "yes"),))
+        if self.targets:
+            goal = goal_shapes(graphs.columns(self.level), self.targets, self.goal, parts.train)
+        return GraphShapes(
+            level=self.level,
+            goal=goal,
+            nodes=Encoding.fit(rows),
+            edges=Encoding.fit(edges),
+            loops=bool((graphs.edges[:, 0] == graphs.edges[:, 1]).any()),
+            directed=graphs.directed,
+            rows=len(parts.train),
+            digest=_digest(graphs, parts),
         )
-        directions = 1 if graphs.directed else 2
-        return {
-            "level": self.level,
-            **goal,
-            "nodes": nodes.to_data(),
-            "edges": links.to_data(),
-            "loops": loops,
-            "directed": graphs.directed,
-            "channels_in": max(1, nodes.channels + loops),
-            "channels_edge": links.channels,
-            "entries": int((graphs.num_nodes + directions * len(graphs.edges)) / graphs.num_graphs),
-            "rows": len(parts.train),
-        }
 
-    def datasets(self, graphs: GraphSet, inputs: GraphSet, parts: Parts, shapes: dict[str, Any], seed: int) -> list[Part]:
+    def datasets(self, graphs: GraphSet, parts: RowParts, shapes: GraphShapes, seed: int) -> list[GraphPart]:
         """Training, validation and test parts."""
+        inputs = self.inputs(graphs)
         if not self.targets:
             return list(link_parts(inputs, parts, shapes, seed=seed))
         arrays = GraphArrays(inputs, shapes)
-        targets = target_rows(graphs.columns(self.level), shapes, strict=False)
+        targets = target_rows(graphs.columns(self.level), shapes.goal, strict=False)
         self._check_classes(graphs, parts)
         chosen = (parts.train, parts.valid, parts.test)
         if self.level == "links":
@@ -132,7 +126,7 @@ class GraphTask(Task):
         kind = WholeGraphs if self.level == "graphs" else SomeNodes
         return [kind(arrays, rows, targets, fixed=place > 0) for place, rows in enumerate(chosen)]
 
-    def _check_classes(self, graphs: GraphSet, parts: Parts) -> None:
+    def _check_classes(self, graphs: GraphSet, parts: RowParts) -> None:
         """Refuse a class that only the held-back parts have."""
         if self.goal == "classification":
             columns = graphs.columns(self.level)
@@ -150,7 +144,7 @@ class GraphTask(Task):
     def collate(self, model: ModelConfig) -> Callable[[Sequence[Any]], Any]:
         if not isinstance(model, GraphModel):
             raise TypeError(f"{type(model).__name__} is no model of graphs")
-        return Collate(model)
+        return CollateGraphs(model)
 
     def loss(self, model: nn.Module, batch: GraphBatch) -> Tensor:
         out, targets = model(batch)
@@ -175,17 +169,17 @@ def known_rows(columns: Columns, names: Sequence[str]) -> Ints:
         if name not in columns.names:
             there = f"expected one of {list(columns.names)}" if columns.names else "there are none"
             raise ValueError(f"there is no column {name!r} to predict: {there}")
-    there = np.array([[text is not None for text in columns.texts(name)] for name in names])
-    return np.flatnonzero(there.any(0)) if len(names) else np.arange(len(columns))
+    known = np.array([[text is not None for text in columns.texts(name)] for name in names])
+    return np.flatnonzero(known.any(0)) if len(names) else np.arange(len(columns))
 
 
-def _training_edges(task: GraphTask, graphs: GraphSet, parts: Parts) -> Ints:
+def _training_edges(task: GraphTask, graphs: GraphSet, parts: RowParts) -> Ints:
     if task.level == "graphs":
         return np.flatnonzero(np.isin(graphs.edge_graph, parts.train))
     return parts.train if task.level == "links" and not task.targets else np.arange(len(graphs.edges))
 
 
-def _digest(graphs: GraphSet, parts: Parts) -> str:
+def _digest(graphs: GraphSet, parts: RowParts) -> str:
     """Tells a set with its parts from any other: a training does not go on with another one."""
     known = hashlib.sha256()
     tables = [graphs.node_columns, graphs.edge_columns, graphs.graph_columns]

@@ -42,7 +42,8 @@ def read_tables(
     duplicates: Duplicates = "refuse",
 ) -> GraphSet:
     """One graph, or many where a column names the graph of each node (or of each edge)."""
-    names, notes = names or TableNames(), []
+    names = names or TableNames()
+    notes: list[str] = []
     table = read_table(edges)
     first, second = _ends(table, names, edges, notes)
     ends = [_texts(table, first), _texts(table, second)]
@@ -78,7 +79,8 @@ def read_table(path: Path) -> Any:
             return pandas.read_parquet(path)
         except Exception as error:
             raise ValueError(f"{path} is not a Parquet file: {str(error).splitlines()[0]}") from error
-    start = path.open("rb").read(4096)
+    with path.open("rb") as file:
+        start = file.read(4096)
     if b"\0" in start or start[:4] in (b"PAR1", b"PK\3\4") or start[:2] == b"\x1f\x8b":
         raise ValueError(f"{path} is no text: expected a table in the format that its name says, {path.suffix}")
     text = start.decode("utf-8", errors="replace")
@@ -146,7 +148,7 @@ def _nodes(
     listed = _texts(table, node)
     again = [name for name, count in zip(*np.unique(listed, return_counts=True), strict=True) if count > 1]
     if again:
-        raise ValueError(f"{path}: node {again[0]!r} stands in more than one row")
+        raise ValueError(f"{path}: node {str(again[0])!r} stands in more than one row")
     graph = _found(table, names.graph, GRAPH)
     rest = [name for name in table.columns if name not in (node, *graph)]
     return listed, _columns(table, rest, "nodes", notes), _texts(table, graph[0]) if graph else None

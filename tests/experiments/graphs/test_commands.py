@@ -1,0 +1,91 @@
+"""``anyorder train graph`` and ``predict`` from files to answers."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from anyorder.cli import main
+
+SMALL = ["--channels", "8", "--epochs", "3", "--quiet", "--out", "model"]
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """Two groups of nodes that are linked within their group, as tables."""
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(0)
+    pairs = {tuple(sorted(random.choice(30, 2, replace=False).tolist())) for _ in range(150)}
+    pairs = sorted((a, b) for a, b in pairs if a % 2 == b % 2)
+    (tmp_path / "edges.csv").write_text("source,target\n" + "".join(f"n{a},n{b}\n" for a, b in pairs))
+    nodes = "".join(f"n{n},{random.random() + n % 2:.3f},{'odd' if n % 2 else 'even'}\n" for n in range(30))
+    (tmp_path / "nodes.csv").write_text("node,x,label\n" + nodes)
+    return tmp_path
+
+
+def rows_of(path):
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_nodes_from_tables_to_predictions(files, capsys):
+    assert main(["train", "graph", "edges.csv", "--node-table", "nodes.csv", *SMALL]) == 0
+    out = capsys.readouterr().out
+    assert "baseline: " in out and "95 % interval" in out and "next: anyorder predict model" in out
+    assert main(["predict", "model"]) == 0
+    rows = rows_of(files / "model" / "predictions.csv")
+    assert len(rows) == 30 and {row["predicted label"] for row in rows} <= {"odd", "even"}
+    assert main(["predict", "model", "--input", "edges.csv", "--node-table", "nodes.csv", "--output", "again.csv"]) == 0
+    assert rows_of(files / "again.csv") == rows
+
+
+def test_links_without_nodes(files, capsys):
+    assert main(["train", "graph", "edges.csv", *SMALL]) == 0
+    assert "common neighbours" in capsys.readouterr().out
+    (files / "pairs.csv").write_text("a,b\nn0,n2\nn0,n1\n")
+    assert main(["predict", "model", "--pairs", "pairs.csv", "--output", "p.csv"]) == 0
+    assert {(row["first"], row["second"]) for row in rows_of(files / "p.csv")} == {("n0", "n2"), ("n0", "n1")}
+
+
+def test_a_dry_run_says_what_it_would_do_and_trains_nothing(files, capsys):
+    assert main(["train", "graph", "edges.csv", "--node-table", "nodes.csv", "--dry-run", "--out", "model"]) == 0
+    out = capsys.readouterr().out
+    assert "1 graphs, 30 nodes" in out and "minutes" in out and "weights" in out and "2 classes" in out
+    assert not (files / "model").exists()
+
+
+def test_folds_have_a_mean_and_a_deviation(files, capsys):
+    options = ["--folds", "3", *SMALL]
+    assert main(["train", "graph", "edges.csv", "--node-table", "nodes.csv", *options]) == 0
+    assert "deviation" in capsys.readouterr().out and (files / "model" / "fold-2" / "record.json").exists()
+
+
+def test_a_finished_model_is_not_overwritten_and_settings_are_kept(files, capsys):
+    command = ["train", "graph", "edges.csv", "--node-table", "nodes.csv", "--model", "gin", *SMALL]
+    assert main(command) == 0
+    record = json.loads((files / "model" / "record.json").read_text())
+    assert record["config"]["model"]["convolution"] == "gin" and record["row"] == "gin"
+    assert main(command) == 1
+    assert "holds a trained model already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["nowhere.csv"], "there is no file or folder nowhere.csv"),
+        (["edges.csv", "--node-table", "nodes.csv", "--target", "lable"], "no column 'lable'"),
+        (
+            ["edges.csv", "--node-table", "nodes.csv", "--target", "label", "--goal", "regression"],
+            "text where numbers belong",
+        ),
+        (["edges.csv", "--node-table", "nodes.csv", "--split", "x"], "must hold train, valid or test"),
+        (["edges.csv", "--node-table", "nodes.csv", "--valid", "0.6", "--test", "0.6"], "together below 1"),
+    ],
+)
+def test_one_line_for_what_is_wrong(files, capsys, options, message):
+    assert main(["train", "graph", *options, "--out", "model"]) == 1
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
