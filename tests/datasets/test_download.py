@@ -393,7 +393,7 @@ class TestUnpack:
 
     def test_one_name_twice(self, tmp_path: Path) -> None:
         archive = write_tar(tmp_path / "bad.tar", [tar_member("a"), tar_member("A")])
-        with pytest.raises(UnsafeArchiveError, match="twice"):
+        with pytest.raises(UnsafeArchiveError, match=r"bad\.tar holds 'A' twice"):
             unpack(archive, tmp_path / "out")
 
     def test_a_file_used_as_a_folder(self, tmp_path: Path) -> None:
@@ -406,7 +406,7 @@ class TestUnpack:
         (tmp_path / name).write_bytes(b"no archive at all" * 100)
         (tmp_path / "out").mkdir()
         (tmp_path / "out" / "earlier").write_bytes(b"1")
-        with pytest.raises(ValueError, match="damaged"):
+        with pytest.raises(ValueError, match="is not the archive its name says, or is damaged"):
             unpack(tmp_path / name, tmp_path / "out")
         assert names(tmp_path / "out") == ["earlier"]
 
@@ -414,7 +414,7 @@ class TestUnpack:
         path = tmp_path / "set.tar.gz"
         write_tar(path, [tar_member("a"), tar_member("b")], os.urandom(50_000))
         path.write_bytes(path.read_bytes()[:60_000])
-        with pytest.raises(ValueError, match="damaged"):
+        with pytest.raises(ValueError, match="is not the archive its name says, or is damaged"):
             unpack(path, tmp_path / "out")
         assert names(tmp_path / "out") == []
 

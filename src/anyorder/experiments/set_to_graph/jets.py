@@ -226,12 +226,15 @@ def _read(path: str | Path, *, fewest: int, labelled: bool, skip_non_finite: boo
     return sample, np.flatnonzero(keep)
 
 
+_HEADER = 24  # bytes
+
+
 def _check_root(path: Path) -> None:
     """Refuse what is not a whole ROOT file: its header holds a magic word and the position of its end."""
     if not path.is_file():
         raise FileNotFoundError(f"no file {path}: expected a ROOT file such as {', '.join(SPLITS.values())}")
     with path.open("rb") as file:
-        header = file.read(24)
+        header = file.read(_HEADER)
     size = path.stat().st_size
     if size == 0:
         raise JetFileError(f"{path} is empty: expected a ROOT file, got 0 bytes")
@@ -239,8 +242,8 @@ def _check_root(path: Path) -> None:
         raise JetFileError(f"{path} is not a ROOT file: expected it to begin with b'root', got {header[:4]!r}")
     wide = int.from_bytes(header[4:8], "big") >= 1_000_000  # large files keep their end in eight bytes
     end = int.from_bytes(header[12:20] if wide else header[12:16], "big")
-    if size < max(end, len(header)):
-        raise JetFileError(f"{path} is truncated: its header promises {end} bytes, the file has {size}")
+    if size < max(end, _HEADER):
+        raise JetFileError(f"{path} is truncated: its header promises {max(end, _HEADER)} bytes, the file has {size}")
 
 
 def _branches(file: Any, path: Path, wanted: Sequence[str]) -> dict[str, Any]:
