@@ -1,7 +1,8 @@
-"""Attention on hypergraphs that moves rows and leaves them as they are: few weights, for few labels."""
+"""Attention on hypergraphs that moves rows and leaves them as they are: few weights for few labels, more for many."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import torch
@@ -9,39 +10,64 @@ from torch import Tensor, nn
 
 from anyorder.layers.checks import check_positive
 from anyorder.layers.kernels import Elu, FeatureMap, RandomFeatures
-from anyorder.layouts import Queries, Segments
 from anyorder.layouts.incidence import IncidenceSet
-from anyorder.layouts.neighbours import Neighbours
+from anyorder.models.hypergraph import SizeModulation
 from anyorder.ops.dropout import Dropout
-from anyorder.ops.segment import segment_attention
+from anyorder.ops.sparse_matrix import SparseMatrix
+
+Alike = Callable[[Tensor], Tensor]
+"""The weighted mean of the rows like each row: ``Neighbours``, or the same as a sparse matrix."""
 
 
 class Gathering(nn.Module):
     r"""Rows gather others along incidences, :math:`y_e = \sum_{v \in e} \alpha_{ev} x_v`; a head has a part of the channels.
 
-    The weights start equal: keys are all the same until training tells them apart.
+    .. math:: \alpha_{ev} \propto \sum_m \phi_m(q_e) \phi_m(k_v)
+
+    A weight is a sum over features of products of an edge's and a node's part. So the sums over edges are one product of
+    the incidence matrix with the rows weighted by each feature, and no incidence has a row of its own. The weights start
+    equal: keys are all the same until training tells them apart.
     """
 
     directions: Tensor | None
 
-    def __init__(self, *, channels: int, heads: int, kernel: Elu | RandomFeatures) -> None:
+    def __init__(self, *, channels: int, heads: int, query_channels: int, kernel: Elu | RandomFeatures) -> None:
         super().__init__()
         self.heads, self.kernel = heads, kernel
         self.norm = nn.LayerNorm(channels, elementwise_affine=False)
-        self.query, self.key = nn.Linear(channels, channels), nn.Linear(channels, channels)
+        self.query, self.key = nn.Linear(channels, heads * query_channels), nn.Linear(channels, heads * query_channels)
         for weight in self.key.parameters():
             nn.init.zeros_(weight)
-        self.register_buffer("directions", kernel.draw(channels // heads))
+        self.register_buffer("directions", kernel.draw(query_channels))
 
-    def forward(self, asks: Tensor, rows: Tensor, reads: Tensor, groups: Segments, each: Queries) -> Tensor:
-        """``reads[n]`` is the row that incidence n reads; ``groups`` sorts the incidences by the rows of ``asks``."""
-        query, key = self.query(self.norm(asks)), self.key(self.norm(rows))
-        key, value = (self._heads(x.index_select(0, reads)) for x in (key, rows))
+    def forward(self, asks: Tensor, rows: Tensor, incidence: SparseMatrix) -> Tensor:
+        """``incidence`` has 1 where a row of ``asks`` reads one of ``rows``; who reads none gets zeros."""
         features = FeatureMap.of(self.kernel, self.directions)
-        return segment_attention(self._heads(query), key, value, groups, each, features, True)[0].flatten(1)
+        query, key = features(self._heads(self.query(self.norm(asks)))), features(self._heads(self.key(self.norm(rows))))
+        value = self._heads(rows)
+        weighted = key.unsqueeze(3) * value.unsqueeze(2)
+        both = incidence(torch.cat([weighted.flatten(1), key.flatten(1)], 1))
+        sums, totals = both.split([weighted[0].numel(), key[0].numel()], 1)
+        found = (query.unsqueeze(3) * sums.view(-1, *weighted.shape[1:])).sum(2)
+        norm = (query * totals.view(-1, *key.shape[1:])).sum(2)
+        return (found / norm.clamp(min=torch.finfo(norm.dtype).tiny).unsqueeze(2)).flatten(1)
 
     def _heads(self, rows: Tensor) -> Tensor:
-        return rows.unflatten(1, (1, self.heads, -1))
+        return rows.unflatten(1, (self.heads, -1))
+
+
+class Update(nn.Module):
+    """A row and an MLP of it, which is zero until training finds a use for it."""
+
+    def __init__(self, channels: int, dropout: float) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(channels)
+        self.mlp = nn.Sequential(nn.Linear(channels, channels), nn.GELU(), Dropout(dropout), nn.Linear(channels, channels))
+        for weight in self.mlp[3].parameters():
+            nn.init.zeros_(weight)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        return rows + self.mlp(self.norm(rows))
 
 
 class Propagation(nn.Module):
@@ -50,35 +76,71 @@ class Propagation(nn.Module):
     .. math:: y_v = a_0 x_v + a_1 \sum_{e \ni v} \alpha_{ve} \sum_{u \in e} \alpha_{eu} x_u + a_2 \sum_u s_{uv} x_u
 
     The shares are learned and sum to 1; ``keep`` is a_0 at the start. A node in no hyperedge divides a_1 among the others.
+    With ``update``, a hyperedge's row is scaled by its size and goes through an MLP, as a node's new row does.
     """
 
-    def __init__(self, *, channels: int, heads: int, kernel: Elu | RandomFeatures, keep: float) -> None:
+    def __init__(
+        self,
+        *,
+        channels: int,
+        heads: int,
+        kernel: Elu | RandomFeatures,
+        keep: float,
+        query_channels: int = 4,
+        update: bool = False,
+        dropout: float = 0.0,
+    ) -> None:
         super().__init__()
         if not 0 < keep < 1:
             raise ValueError(f"keep must lie between 0 and 1, got {keep}")
-        sizes = {"channels": channels, "heads": heads}
+        sizes = {"channels": channels, "heads": heads, "query_channels": query_channels}
         self.to_edges, self.to_nodes = Gathering(**sizes, kernel=kernel), Gathering(**sizes, kernel=kernel)
         self.shares = nn.Parameter(torch.tensor([keep, 0.75 * (1 - keep), 0.25 * (1 - keep)]).log())
+        self.modulate = SizeModulation(channels) if update else None
+        self.updates = nn.ModuleList(Update(channels, dropout) for _ in range(2 if update else 0))
 
-    def forward(self, nodes: Tensor, incidence: IncidenceSet, alike: Neighbours | None) -> Tensor:
-        i = incidence
-        sums = nodes.new_zeros(len(i.sizes), nodes.shape[1]).index_add(0, i.edge, nodes.index_select(0, i.node))
-        means = sums / i.sizes.clamp(min=1).unsqueeze(1).to(sums.dtype)
-        edges = self.to_edges(means, nodes, i.node, i.by_edge, i.each_edge)
-        parts = [nodes, self.to_nodes(nodes, edges, i.edge, i.by_node, i.each_node)]
+    def forward(
+        self, nodes: Tensor, incidence: IncidenceSet, alike: Alike | None = None, of_edges: Tensor | None = None
+    ) -> Tensor:
+        """``of_edges`` is added to what hyperedges gather: their own features."""
+        of_edge, of_node = both_ways(incidence)
+        means = of_edge(nodes) / incidence.sizes.clamp(min=1).unsqueeze(1).to(nodes.dtype)
+        edges = self.to_edges(means, nodes, of_edge)
+        edges = edges if of_edges is None else edges + of_edges
+        if self.modulate is not None:
+            edges = self.updates[0](self.modulate(edges, incidence.sizes))
+        parts = [nodes, self.to_nodes(nodes, edges, of_node)]
         if alike is not None:
             parts.append(alike(nodes))
-        alone = torch.zeros(len(nodes), len(parts), dtype=torch.bool, device=nodes.device)
-        alone[:, 1] = i.by_node.pointer.diff() == 0
-        shares = self.shares[: len(parts)].expand(alone.shape).masked_fill(alone, -torch.inf).softmax(1)
+        mixed = self._mixed(parts, incidence.by_node.pointer.diff() == 0)
+        return self.updates[1](mixed) if self.modulate is not None else mixed
+
+    def _mixed(self, parts: list[Tensor], alone: Tensor) -> Tensor:
+        """Shares of the parts; nodes ``alone`` have nothing in the second."""
+        out = torch.zeros(len(alone), len(parts), dtype=torch.bool, device=alone.device)
+        out[:, 1] = alone
+        shares = self.shares[: len(parts)].expand(out.shape).masked_fill(out, -torch.inf).softmax(1)
         return torch.stack([share.unsqueeze(1) * part for share, part in zip(shares.unbind(1), parts, strict=True)]).sum(0)
 
 
+def both_ways(incidence: IncidenceSet) -> tuple[SparseMatrix, SparseMatrix]:
+    """The incidence matrices (edge, node) and (node, edge), from what an incidence set has sorted."""
+    i, values = incidence, torch.ones(len(incidence.node), device=incidence.node.device)
+    places = []
+    for first, second in ((i.by_edge, i.by_node), (i.by_node, i.by_edge)):
+        rank = torch.empty_like(first.order)
+        rank[first.order] = torch.arange(len(rank), device=rank.device)
+        places.append((i.edge[first.order], i.node[first.order], first.pointer, second.pointer, rank[second.order]))
+    (edges, nodes, *pointers), (edges_, nodes_, *pointers_) = places
+    return SparseMatrix(edges, nodes, values, *pointers), SparseMatrix(nodes_, edges_, values, *pointers_)
+
+
 class PropagationEncoder(nn.Module):
-    """Node features of a hypergraph to one row per node.
+    """Node features of a hypergraph, dense or sparse, and perhaps features of its edges, to one row per node.
 
     As many linear maps as propagations, or two: the last one, to the output, is after the last propagation, the others are
-    before one, so that two layers have no more weights than a perceptron of two layers and the attention.
+    before one, so that two layers have no more weights than a perceptron of two layers and the attention; ``update`` adds
+    an MLP to every hyperedge and node of a layer.
 
     >>> incidence = IncidenceSet.build(torch.tensor([0, 1, 1, 2]), torch.tensor([0, 0, 1, 1]), num_nodes=3, num_edges=2)
     >>> model = PropagationEncoder(channels_in=4, channels=8, channels_out=2, layers=2, heads=2)
@@ -97,24 +159,50 @@ class PropagationEncoder(nn.Module):
         dropout: float = 0.0,
         keep: float = 0.8,
         kernel: Elu | RandomFeatures | None = None,
+        query_channels: int = 4,
+        update: bool = False,
+        edge_channels_in: int = 0,
     ) -> None:
         super().__init__()
         check_positive(channels_in=channels_in, channels=channels, channels_out=channels_out, layers=layers, heads=heads)
+        check_positive(query_channels=query_channels)
         if channels % heads:
             raise ValueError(f"channels must be a multiple of the heads, got {channels} channels and {heads} heads")
         widths = [channels_in, *[channels] * max(1, layers - 1), channels_out]
         self.weights = nn.ParameterList(nn.init.xavier_uniform_(torch.empty(a, b)) for a, b in pairwise(widths))
         self.biases = nn.ParameterList(torch.zeros(width) for width in [*[channels] * (layers - 1), channels_out])
+        sizes = {"channels": channels, "heads": heads, "query_channels": query_channels}
         self.layers = nn.ModuleList(
-            Propagation(channels=channels, heads=heads, kernel=kernel or Elu(), keep=keep) for _ in range(layers)
+            Propagation(**sizes, kernel=kernel or Elu(), keep=keep, update=update, dropout=dropout) for _ in range(layers)
         )
+        self.project_edges = nn.Linear(edge_channels_in, channels) if edge_channels_in else None
         self.dropout = Dropout(dropout)
 
-    def forward(self, features: Tensor, incidence: IncidenceSet, alike: Neighbours | None = None) -> Tensor:
+    def forward(
+        self,
+        features: Tensor | SparseMatrix,
+        incidence: IncidenceSet,
+        alike: Alike | None = None,
+        edge_features: Tensor | None = None,
+    ) -> Tensor:
+        of_edges = self._of_edges(edge_features)
         *between, last = self.layers
         first, *others, head = self.weights
-        rows = self.dropout(features) @ first
+        rows = self._dropped(features) @ first
         for layer, weight, bias in zip(between, [*others, None], self.biases, strict=False):
-            rows = self.dropout((layer(rows, incidence, alike) + bias).relu())
+            rows = self.dropout((layer(rows, incidence, alike, of_edges) + bias).relu())
             rows = rows if weight is None else rows @ weight
-        return last(rows, incidence, alike) @ head + self.biases[-1]
+        return last(rows, incidence, alike, of_edges) @ head + self.biases[-1]
+
+    def _dropped(self, features: Tensor | SparseMatrix) -> Tensor | SparseMatrix:
+        if isinstance(features, SparseMatrix):
+            return features.dropped(self.dropout.p, training=self.training)
+        dropped: Tensor = self.dropout(features)
+        return dropped
+
+    def _of_edges(self, edge_features: Tensor | None) -> Tensor | None:
+        if (edge_features is None) != (self.project_edges is None):
+            channels = 0 if self.project_edges is None else self.project_edges.in_features
+            given = "none" if edge_features is None else f"some of {edge_features.shape[1]} channels"
+            raise ValueError(f"this model takes features of edges with {channels} channels, got {given}")
+        return None if self.project_edges is None else self.project_edges(edge_features)

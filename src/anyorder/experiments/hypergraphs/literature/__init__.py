@@ -1,0 +1,1 @@
+"""Networks on hypergraphs from other people's papers, written from their equations."""
