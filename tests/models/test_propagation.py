@@ -7,7 +7,8 @@ import torch
 
 from anyorder.layers.kernels import Elu, RandomFeatures
 from anyorder.layouts.neighbours import Neighbours
-from anyorder.models.propagation import Gathering, Propagation, PropagationEncoder
+from anyorder.models.propagation import Gathering, Propagation, PropagationEncoder, both_ways
+from anyorder.ops.sparse_matrix import SparseMatrix
 from incidences import EDGE, NODE, incidence, positive
 
 
@@ -20,7 +21,7 @@ def stirred(module):
 
 def test_gathering_matches_the_definition():
     torch.manual_seed(0)
-    layer, i = stirred(Gathering(channels=6, heads=2, kernel=Elu())), incidence()
+    layer = stirred(Gathering(channels=6, heads=2, query_channels=3, kernel=Elu()))
     asks, rows = torch.randn(4, 6, dtype=torch.float64), torch.randn(7, 6, dtype=torch.float64)
     query, key = layer.query(layer.norm(asks)).view(4, 2, 3), layer.key(layer.norm(rows)).view(7, 2, 3)
     expected = torch.zeros(4, 2, 3, dtype=torch.float64)
@@ -29,7 +30,18 @@ def test_gathering_matches_the_definition():
         for h in range(2):
             weights = positive(key[inside, h]) @ positive(query[e, h])
             expected[e, h] = (weights / weights.sum()) @ rows[inside].view(-1, 2, 3)[:, h]
-    torch.testing.assert_close(layer(asks, rows, i.node, i.by_edge, i.each_edge), expected.flatten(1))
+    torch.testing.assert_close(layer(asks, rows, both_ways(incidence())[0]), expected.flatten(1))
+
+
+def test_incidences_are_matrices_both_ways():
+    of_edge, of_node = both_ways(incidence())
+    dense = torch.zeros(4, 7)
+    dense[EDGE, NODE] = 1
+    torch.testing.assert_close(of_edge(torch.eye(7)), dense)
+    torch.testing.assert_close(of_node(torch.eye(4)), dense.T)
+    for matrix in (of_edge, of_node):
+        rows = torch.randn(matrix.shape[1], 2, dtype=torch.float64, requires_grad=True)
+        assert torch.autograd.gradcheck(matrix, (rows,))
 
 
 def test_starts_as_shares_of_means():
@@ -46,11 +58,13 @@ def test_starts_as_shares_of_means():
         torch.testing.assert_close(got[v], expected, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("update", [False, True])
 @pytest.mark.parametrize("alike", [False, True])
 @pytest.mark.parametrize("kernel", [Elu(), RandomFeatures()])
-def test_renaming_nodes_and_edges_renames_the_output(kernel, alike):
+def test_renaming_nodes_and_edges_renames_the_output(kernel, alike, update):
     torch.manual_seed(0)
-    model = stirred(PropagationEncoder(channels_in=3, channels=8, channels_out=2, layers=2, heads=2, kernel=kernel))
+    sizes = {"channels_in": 3, "channels": 8, "channels_out": 2, "layers": 2, "heads": 2}
+    model = stirred(PropagationEncoder(**sizes, kernel=kernel, update=update))
     features = torch.randn(7, 3, dtype=torch.float64)
     nodes, edges, order = torch.randperm(7), torch.randperm(4), torch.randperm(len(NODE))
     moved = torch.empty_like(features)
@@ -63,10 +77,26 @@ def test_renaming_nodes_and_edges_renames_the_output(kernel, alike):
 
 def test_every_weight_learns():
     torch.manual_seed(0)
-    model = stirred(PropagationEncoder(channels_in=3, channels=8, channels_out=2, layers=2, heads=2))
+    model = stirred(PropagationEncoder(channels_in=3, channels=8, channels_out=2, layers=2, heads=2, update=True))
     features = torch.randn(7, 3, dtype=torch.float64)
     model(features, incidence(), Neighbours.build(features, 2)).square().sum().backward()
     assert all(weight.grad is not None and weight.grad.abs().sum() > 0 for weight in model.parameters())
+
+
+def test_updates_start_as_if_there_were_none():
+    torch.manual_seed(0)
+    with_updates = Propagation(channels=4, heads=2, kernel=Elu(), keep=0.2, update=True)
+    without = Propagation(channels=4, heads=2, kernel=Elu(), keep=0.2)
+    without.load_state_dict(with_updates.state_dict(), strict=False)
+    rows = torch.randn(7, 4)
+    torch.testing.assert_close(with_updates(rows, incidence()), without(rows, incidence()))
+
+
+def test_sparse_features_give_what_dense_ones_do():
+    torch.manual_seed(0)
+    model = PropagationEncoder(channels_in=3, channels=8, channels_out=2, layers=2, heads=2, dropout=0.5).eval()
+    features = torch.randn(7, 3).relu()
+    torch.testing.assert_close(model(SparseMatrix.of_dense(features), incidence()), model(features, incidence()))
 
 
 def test_what_makes_no_sense_is_refused():

@@ -84,9 +84,9 @@ HYPERGRAPHS = Experiment(
             "CliqueGCN",
             "HypergraphConvNet",
             "HypergraphMLP",
-            "HypergraphPropagation",
             "HypergraphTransformer",
         ),
+        f"{_HERE}.hypergraphs.literature.models": ("AllSet", "EDHNN", "EHNN", "UniGCNII"),
     },
     commands=(
         Command(

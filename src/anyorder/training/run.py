@@ -242,5 +242,5 @@ def slug(text: str) -> str:
     >>> slug("Ours (S, phi) w/o global"), slug("S2G+")
     ('ours-s-phi-without-global', 's2g-plus')
     """
-    text = text.lower().replace("w/o", "without").replace("+", " plus")
+    text = text.lower().replace("w/o", "without").replace("50/25/25", "half").replace("+", " plus")
     return re.sub(r"[^a-z0-9]+", "-", text).strip("-")

@@ -30,7 +30,7 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--label", default="label", metavar="NAME", help="node attribute with the class, for --hif (default: label)"
     )
-    rows = "model of `anyorder list hypergraphs`: ours, mlp, ... (default: ours-light)"
+    rows = "model of `anyorder list hypergraphs`: ours, mlp, ... (default: ours)"
     parser.add_argument("--model", metavar="NAME", help=rows)
     add_options(parser, "hypergraph", epochs=300)
     parser.set_defaults(run=_train)

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import torch
 from torch import Tensor, nn
 
+from anyorder.experiments.hypergraphs.base import HypergraphModel
+from anyorder.experiments.hypergraphs.baselines import node_features
 from anyorder.experiments.hypergraphs.data import Hypergraph
+from anyorder.experiments.hypergraphs.literature.models import EDHNN, EHNN, AllSet, UniGCNII
+from anyorder.experiments.hypergraphs.literature.star import Rows, rows_of
 from anyorder.experiments.hypergraphs.shapes import HypergraphShapes
 from anyorder.layers import Elu, RandomFeatures
 from anyorder.layouts.incidence import IncidenceSet
 from anyorder.layouts.neighbours import Neighbours
 from anyorder.layouts.transfer import Transferable
-from anyorder.models.hypergraph import HypergraphEncoder
 from anyorder.models.propagation import PropagationEncoder
+from anyorder.ops.sparse_matrix import SparseMatrix
 from anyorder.training.config import configurable
-from anyorder.training.run import ModelConfig
-
-
-@dataclass(frozen=True)
-class HypergraphModel(ModelConfig):
-    """A model of hypergraphs: ``build`` makes a module that takes what ``prepare`` gives and answers (node, class)."""
-
-    @abstractmethod
-    def prepare(self, hypergraph: Hypergraph) -> Transferable:
-        """What the module takes: everything that follows from the hypergraph alone, worked out once."""
 
 
 @configurable
@@ -105,7 +99,7 @@ class HypergraphConvNet(HypergraphModel):
 @configurable
 @dataclass(frozen=True)
 class HypergraphTransformer(HypergraphModel):
-    """Ours: attention along incidences and over all nodes, with weights generated from the size of a hyperedge.
+    """Ours: attention that moves rows between nodes and hyperedges of any size, and between nodes alike.
 
     The only model here that reads features of hyperedges.
     """
@@ -115,43 +109,14 @@ class HypergraphTransformer(HypergraphModel):
     heads: int = 4
     dropout: float = 0.5
     kernel: Elu | RandomFeatures = field(default_factory=Elu)
-    with_global: bool = True
-
-    def prepare(self, hypergraph: Hypergraph) -> Transferable:
-        prepared = PreparedIncidence.of(hypergraph)
-        return prepared if hypergraph.edge_features is None else replace(prepared, beside=(hypergraph.edge_features,))
-
-    def build(self, shapes: HypergraphShapes) -> nn.Module:
-        return OnIncidence(
-            HypergraphEncoder(
-                channels_in=shapes.channels_in,
-                channels=self.channels,
-                channels_out=shapes.channels_out,
-                layers=self.layers,
-                heads=self.heads,
-                head_channels=max(1, self.channels // self.heads),
-                dropout=self.dropout,
-                kernel=self.kernel,
-                global_=self.with_global,
-                edge_channels_in=0 if shapes.edges is None else len(shapes.edges.mean),
-            )
-        )
-
-
-@configurable
-@dataclass(frozen=True)
-class HypergraphPropagation(HypergraphModel):
-    """Ours (light): attention that moves rows along incidences and between nodes alike, with few weights."""
-
-    layers: int = 2
-    channels: int = 64
-    heads: int = 4
-    dropout: float = 0.5
-    kernel: Elu | RandomFeatures = field(default_factory=Elu)
-    keep: float = 0.8
+    query_channels: int = 4
+    """Of a query and a key in a head; the cost of attention grows with them."""
+    keep: float = 0.5
     """The share of its own row that a node keeps in a layer, at the start of the training."""
     neighbours: int = 20
     """How many nodes with the most similar features a node attends to, in a hyperedge with it or not."""
+    update: bool = False
+    """An MLP for every hyperedge and node in a layer, and weights generated from the size of a hyperedge."""
 
     def prepare(self, hypergraph: Hypergraph) -> Transferable:
         return PreparedIncidence.of(hypergraph, self.neighbours)
@@ -167,24 +132,34 @@ class HypergraphPropagation(HypergraphModel):
                 dropout=self.dropout,
                 keep=self.keep,
                 kernel=self.kernel,
+                query_channels=self.query_channels,
+                update=self.update,
+                edge_channels_in=len(shapes["edges"]["mean"]) if "edges" in shapes else 0,
             )
         )
 
 
 @dataclass(frozen=True, eq=False)
 class PreparedIncidence(Transferable):
-    """Node features and the incidences of a hypergraph, and what a model takes besides: nodes alike, features of edges."""
+    """Node features and the incidences of a hypergraph, and what there is besides: nodes alike, features of edges."""
 
-    features: Tensor | None
+    features: Rows
     incidence: IncidenceSet
-    beside: tuple[Neighbours | Tensor, ...] = ()
+    alike: SparseMatrix | None = None
+    edge_features: Tensor | None = None
 
     @classmethod
     def of(cls, graph: Hypergraph, neighbours: int = 0) -> PreparedIncidence:
-        members, edges, features = graph.members, graph.edge_of, graph.node_features
+        members, edges = graph.members, graph.edge_of
         incidence = IncidenceSet.build(members, edges, num_nodes=graph.num_nodes, num_edges=graph.num_edges)
-        alike = (Neighbours.build(features, neighbours),) if neighbours and features is not None else ()
-        return cls(features, incidence, alike)
+        alike = graph.once(("alike", neighbours), lambda of: _alike(of, neighbours)) if neighbours else None
+        return cls(rows_of(graph), incidence, alike, graph.edge_features)
+
+
+def _alike(graph: Hypergraph, count: int) -> SparseMatrix:
+    near, number = Neighbours.build(node_features(graph), count), graph.num_nodes
+    rows = torch.arange(number).repeat_interleave(near.rows.shape[1])
+    return SparseMatrix.build(rows, near.rows.flatten(), near.weights.flatten(), (number, number))
 
 
 class OnIncidence(nn.Module):
@@ -195,7 +170,7 @@ class OnIncidence(nn.Module):
         self.model = model
 
     def forward(self, x: PreparedIncidence) -> Tensor:
-        return self.model(x.features, x.incidence, *x.beside)
+        return self.model(x.features, x.incidence, x.alike, x.edge_features)
 
 
 def _widths(model: HypergraphMLP | CliqueGCN | HypergraphConvNet, shapes: HypergraphShapes) -> dict[str, Any]:
@@ -212,8 +187,12 @@ MODELS: dict[str, HypergraphModel] = {
     "HypergraphConv": HypergraphConvNet(),
     "HypergraphConv (attention)": HypergraphConvNet(heads=8),
     "HypergraphConv (neighbours)": HypergraphConvNet(neighbours=20),
+    "AllDeepSets": AllSet(heads=0),
+    "AllSetTransformer": AllSet(),
+    "UniGCNII": UniGCNII(),
+    "EHNN-Transformer": EHNN(),
+    "ED-HNN": EDHNN(),
     "Ours": HypergraphTransformer(),
-    "Ours (light)": HypergraphPropagation(),
 }
-DEFAULT = "Ours (light)"
+DEFAULT = "Ours"
 """The model of a user who names none."""

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import Dataset
 
+from anyorder.experiments.hypergraphs.base import HypergraphModel
 from anyorder.experiments.hypergraphs.data import (
     UNKNOWN,
     Hypergraph,
@@ -23,7 +24,6 @@ from anyorder.experiments.hypergraphs.data import (
     split_around,
 )
 from anyorder.experiments.hypergraphs.files import read_edge_list, read_hif_hypergraph
-from anyorder.experiments.hypergraphs.models import HypergraphModel
 from anyorder.experiments.hypergraphs.predictions import default_output, read_request, write_predictions
 from anyorder.experiments.hypergraphs.published import read_published
 from anyorder.experiments.hypergraphs.shapes import HypergraphShapes, Normalisation, normalised, shapes_of
