@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 
-from anyorder.cli import algebra, bench, domains, experiments, predict
+from anyorder.cli import algebra, bench, domains, experiments, predict, tune
 from anyorder.cli.errors import report
 from anyorder.cli.lazy import LazyParser
 from anyorder.datasets.commands import add_commands as add_data
@@ -37,6 +37,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=LazyParser)
     algebra.add_commands(commands)
     experiments.add_commands(commands)
+    tune.add_commands(commands)
     domains.add_groups(commands)
     predict.add_commands(commands)
     domains.add_below("", commands)
