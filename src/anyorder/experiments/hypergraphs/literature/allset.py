@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -48,7 +50,7 @@ class SetSum(nn.Module):
 
     def __init__(self, *, channels_in: int, channels: int, layers: int, dropout: float) -> None:
         super().__init__()
-        widths = {"channels": channels, "channels_out": channels, "layers": layers, "dropout": dropout}
+        widths: dict[str, Any] = {"channels": channels, "channels_out": channels, "layers": layers, "dropout": dropout}
         self.inner, self.outer = (Perceptron(channels_in=c, norm=True, **widths) for c in (channels_in, channels))
         self.norm, self.dropout = nn.LayerNorm(channels), Dropout(dropout)
 

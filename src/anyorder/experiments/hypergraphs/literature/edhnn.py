@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor, nn
 
 from anyorder.experiments.hypergraphs.literature.star import Perceptron, RowsLinear, Star, drop
@@ -60,7 +62,13 @@ class EDHNNetwork(nn.Module):
         """``mlp_layers`` are those of phi, rho and psi."""
         super().__init__()
         first, second, third = mlp_layers
-        widths = {"channels_in": channels, "channels": channels, "channels_out": channels, "dropout": dropout, "norm": norm}
+        widths: dict[str, Any] = {
+            "channels_in": channels,
+            "channels": channels,
+            "channels_out": channels,
+            "dropout": dropout,
+            "norm": norm,
+        }
         self.project = RowsLinear(channels_in, channels)
         self.phi, self.psi = Perceptron(layers=first, **widths), Perceptron(layers=third, **widths)
         self.rho = Messages(channels=channels, layers=second, norm=norm)

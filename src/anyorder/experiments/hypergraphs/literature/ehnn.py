@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import log
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -31,8 +32,8 @@ class HyperNetwork(nn.Module):
         self.channels, self.mlp = channels, Perceptron(**widths, dropout=dropout, norm=True)
 
     def forward(self, orders: Tensor) -> Tensor:
-        weight = self.mlp.linears[-1].weight
-        return self.mlp(sinusoids(orders, self.channels).to(weight.dtype))
+        dtype = next(self.parameters()).dtype
+        return self.mlp(sinusoids(orders, self.channels).to(dtype))
 
 
 class OrderAttention(nn.Module):
@@ -103,7 +104,12 @@ class EHNNetwork(nn.Module):
     ) -> None:
         super().__init__()
         self.project = RowsLinear(channels_in, channels)
-        sizes = {"channels": channels, "heads": heads, "hyper_layers": hyper_layers, "hyper_dropout": hyper_dropout}
+        sizes: dict[str, Any] = {
+            "channels": channels,
+            "heads": heads,
+            "hyper_layers": hyper_layers,
+            "hyper_dropout": hyper_dropout,
+        }
         self.attentions = nn.ModuleList(OrderAttention(**sizes) for _ in range(2 * layers))
         self.norms = nn.ModuleList(nn.LayerNorm(channels) for _ in range(4 * layers))
         widths = {"channels_in": channels, "channels": channels, "channels_out": channels}

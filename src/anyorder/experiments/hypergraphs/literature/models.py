@@ -92,7 +92,7 @@ class UniGCNII(OnStar):
     def build(self, shapes: dict[str, Any]) -> nn.Module:
         from anyorder.experiments.hypergraphs.literature.unigcnii import UniGCNIINetwork
 
-        options = {"alpha": self.alpha, "lambda_": self.lambda_, "input_dropout": self.input_dropout}
+        options: dict[str, Any] = {"alpha": self.alpha, "lambda_": self.lambda_, "input_dropout": self.input_dropout}
         return UniGCNIINetwork(**self.widths(shapes), **options)
 
 
@@ -109,5 +109,9 @@ class EHNN(OnStar):
     def build(self, shapes: dict[str, Any]) -> nn.Module:
         from anyorder.experiments.hypergraphs.literature.ehnn import EHNNetwork
 
-        options = {"hyper_layers": self.hyper_layers, "hyper_dropout": self.hyper_dropout, "classifier": self.classifier}
+        options: dict[str, Any] = {
+            "hyper_layers": self.hyper_layers,
+            "hyper_dropout": self.hyper_dropout,
+            "classifier": self.classifier,
+        }
         return EHNNetwork(**self.widths(shapes), heads=self.heads, **options)
