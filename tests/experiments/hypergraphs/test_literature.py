@@ -14,6 +14,7 @@ from anyorder.experiments.hypergraphs.literature.settings import published
 from anyorder.experiments.hypergraphs.literature.star import Star
 from anyorder.experiments.hypergraphs.literature.unigcnii import UniGCNIINetwork
 from anyorder.experiments.hypergraphs.models import MODELS
+from anyorder.experiments.hypergraphs.shapes import HypergraphShapes
 from anyorder.ops.sparse_matrix import SparseMatrix
 
 EDGES = [[0, 1, 2], [2, 3], [4], [0, 3]]
@@ -99,7 +100,7 @@ def test_words_are_multiplied_as_a_sparse_matrix_and_make_no_difference(row):
     graph = Hypergraph.of_edges(EDGES, num_nodes=6, node_features=words)
     sparse = MODELS[row].prepare(graph)
     assert isinstance(sparse.features, SparseMatrix)
-    network = MODELS[row].build({"channels_in": 60, "channels_out": 3}).eval()
+    network = MODELS[row].build(HypergraphShapes(channels_in=60, channels_out=3)).eval()
     x = Star(words, sparse.node, sparse.edge, sparse.to_edges, sparse.to_nodes, sparse.sizes, sparse.degrees)
     torch.testing.assert_close(network(sparse), network(x), atol=1e-5, rtol=1e-5)
 

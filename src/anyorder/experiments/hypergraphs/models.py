@@ -134,7 +134,7 @@ class HypergraphTransformer(HypergraphModel):
                 kernel=self.kernel,
                 query_channels=self.query_channels,
                 update=self.update,
-                edge_channels_in=len(shapes["edges"]["mean"]) if "edges" in shapes else 0,
+                edge_channels_in=0 if shapes.edges is None else len(shapes.edges.mean),
             )
         )
 

@@ -62,7 +62,9 @@ SETTINGS: dict[str, NodeSetting] = {
     "Citeseer (50/25/25)": _words("citeseer", half=True),
     "Cora co-authorship (50/25/25)": _words("cora-coauthorship", half=True),
     "zoo": NodeSetting(PublishedNodes(dataset="zoo", normalise="columns"), 64, MANY_LABELS, OWN),
-    "NTU2012": NodeSetting(PublishedNodes(dataset="ntu2012", normalise="columns"), 256, MANY_LABELS, OWN, quick_channels=128),
+    "NTU2012": NodeSetting(
+        PublishedNodes(dataset="ntu2012", normalise="columns"), 256, MANY_LABELS, OWN, quick_channels=128
+    ),
     "Mushroom": NodeSetting(PublishedNodes(dataset="mushroom", normalise="columns"), 64, MANY_LABELS, OWN),
     "20newsW100": NodeSetting(PublishedNodes(dataset="20newsw100"), 64, MANY_LABELS, OWN),
     # 98 of 100 features are noise alone: weight decay

@@ -9,6 +9,7 @@ from torch import nn
 
 from anyorder.experiments.hypergraphs.base import HypergraphModel
 from anyorder.experiments.hypergraphs.data import Hypergraph
+from anyorder.experiments.hypergraphs.shapes import HypergraphShapes
 from anyorder.layouts.transfer import Transferable
 from anyorder.training.config import configurable
 
@@ -26,10 +27,10 @@ class OnStar(HypergraphModel):
 
         return hypergraph.once("star", Star.of)
 
-    def widths(self, shapes: dict[str, Any]) -> dict[str, Any]:
+    def widths(self, shapes: HypergraphShapes) -> dict[str, Any]:
         if self.layers < 1:
             raise ValueError(f"a model needs at least one layer, got {self.layers}")
-        ends = {"channels_in": shapes["channels_in"], "channels_out": shapes["channels_out"]}
+        ends = {"channels_in": shapes.channels_in, "channels_out": shapes.channels_out}
         return {**ends, "channels": self.channels, "layers": self.layers, "dropout": self.dropout}
 
 
@@ -43,7 +44,7 @@ class AllSet(OnStar):
     classifier: int = 128
     classifier_layers: int = 1
 
-    def build(self, shapes: dict[str, Any]) -> nn.Module:
+    def build(self, shapes: HypergraphShapes) -> nn.Module:
         from anyorder.experiments.hypergraphs.literature.allset import AllSetNetwork
 
         options = {"classifier": self.classifier, "classifier_layers": self.classifier_layers}
@@ -64,7 +65,7 @@ class EDHNN(OnStar):
     classifier_layers: int = 1
     norm: bool = True
 
-    def build(self, shapes: dict[str, Any]) -> nn.Module:
+    def build(self, shapes: HypergraphShapes) -> nn.Module:
         from anyorder.experiments.hypergraphs.literature.edhnn import EDHNNetwork
 
         return EDHNNetwork(
@@ -89,7 +90,7 @@ class UniGCNII(OnStar):
     """How much of a layer is its weight matrix, less in deeper layers."""
     input_dropout: float = 0.5
 
-    def build(self, shapes: dict[str, Any]) -> nn.Module:
+    def build(self, shapes: HypergraphShapes) -> nn.Module:
         from anyorder.experiments.hypergraphs.literature.unigcnii import UniGCNIINetwork
 
         options: dict[str, Any] = {"alpha": self.alpha, "lambda_": self.lambda_, "input_dropout": self.input_dropout}
@@ -106,7 +107,7 @@ class EHNN(OnStar):
     hyper_dropout: float = 0.2
     classifier: int = 64
 
-    def build(self, shapes: dict[str, Any]) -> nn.Module:
+    def build(self, shapes: HypergraphShapes) -> nn.Module:
         from anyorder.experiments.hypergraphs.literature.ehnn import EHNNetwork
 
         options: dict[str, Any] = {
