@@ -54,6 +54,14 @@ def add_options(
     add_machine(parser)
 
 
+def add_size(parser: argparse.ArgumentParser, *, layers: str, dropout: float, of: str = "") -> None:
+    """Width, depth and dropout of a model."""
+    parser.add_argument("--channels", type=count, default=64, metavar="N", help="width of the model (default: 64)")
+    parser.add_argument("--layers", type=count, default=4, metavar="N", help=f"number of {layers} (default: 4)")
+    text = f"dropout{of} (default: {dropout:g})"
+    parser.add_argument("--dropout", type=float, default=dropout, metavar="SHARE", help=text)
+
+
 def add_shares(parser: argparse.ArgumentParser, items: str, rest: str = "") -> None:
     """How much of the data is held back; validation may take its share of the ``rest``."""
     text = f"share of {rest or items} for validation (default: 0.1)"

@@ -30,6 +30,7 @@ from anyorder.experiments.hyperedges.task import Hyperedges, PublishedHyperedges
 from anyorder.experiments.hyperedges.tuples import KnownTuples, offsets_of
 from anyorder.layers import Elu, EncoderLayer, RandomFeatures, Softmax
 from anyorder.layouts import CompleteIndexSet, Features, SparseIndexSet
+from small_runs import losses_of
 
 SIZES = (7, 6, 4)
 SMALL = {"channels": 8, "heads": 2, "head_channels": 4}
@@ -199,14 +200,7 @@ class TestModels:
         shapes, task = shapes_of(data), Given()
         model = MODELS[name].build(shapes)
         batch = TupleSet([Positives.of(data, "train", per_positive=5)], seed=0).__getitems__(range(40))
-        optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
-        losses = []
-        for _ in range(100):
-            loss = task.loss(model, batch)
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
-            losses.append(loss.item())
+        losses = losses_of(task, model, batch, steps=100, rate=0.01)
         assert all(map(math.isfinite, losses)) and np.mean(losses[-5:]) < np.mean(losses[:5])  # dropout makes them noisy
         rebuilt = MODELS[name].build(shapes)
         rebuilt.load_state_dict(model.state_dict())

@@ -42,6 +42,7 @@ from anyorder.experiments.set_to_graph.tracks import Resolution, perigee
 from anyorder.training.config import from_data, to_data
 from anyorder.training.fit import Job, Machine, carry_out
 from anyorder.training.run import Run, Schedule
+from small_runs import losses_of
 
 DATA = Path(os.environ.get("ANYORDER_DATA", Path(__file__).parents[3] / "shared" / "data"))
 needs_data = pytest.mark.skipif(not (DATA / "jets_alice").is_dir(), reason="jets_alice is not on this machine")
@@ -183,14 +184,7 @@ class TestRows:
         task = Jets("simulated", f1_over_sets="mean")
         batch = task.collate(config)([splits.train[n] for n in range(24)])
         model = config.build(splits.shapes)
-        optimiser = torch.optim.Adam(model.parameters(), lr=3e-3)
-        losses = []
-        for _ in range(20):
-            loss = task.loss(model, batch)
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
-            losses.append(float(loss.detach()))
+        losses = losses_of(task, model, batch, steps=20, rate=3e-3)
         assert sum(losses[-3:]) < sum(losses[:3])
 
     def test_vertex_reconstruction_sees_the_raw_tracks(self, data, splits):

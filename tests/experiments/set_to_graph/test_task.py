@@ -30,6 +30,7 @@ from anyorder.training.config import from_data, to_data
 from anyorder.training.fit import Job, Machine, carry_out, resume
 from anyorder.training.records import Record
 from anyorder.training.run import Optimiser, PredictRequest, Run, Schedule
+from small_runs import losses_of
 
 QUIET = Machine(progress=False, accelerator="cpu")
 SMALL = SetEncoder(layers=1, channels=8, heads=2, head_channels=4, head=(8,), dropout=0.0)
@@ -143,14 +144,7 @@ class TestRows:
         task = Delaunay(6, 9)
         batch = task.collate(config)(list(DelaunaySets(num_sets=8, min_points=6, max_points=9, seed=0)))
         model = config.build(SetShapes(2))
-        optimiser = torch.optim.Adam(model.parameters(), lr=1e-2)
-        losses = []
-        for _ in range(30):
-            loss = task.loss(model, batch)
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
-            losses.append(float(loss.detach()))
+        losses = losses_of(task, model, batch, steps=30, rate=1e-2)
         assert sum(losses[-5:]) < 0.95 * sum(losses[:5])
         scores = task.metrics(task.evaluate(model.eval(), batch))
         assert set(scores) == {"Acc", "Prec", "Rec", "F1"} and all(0 <= value <= 1 for value in scores.values())

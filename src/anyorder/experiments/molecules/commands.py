@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from anyorder.training.own import add_options, add_shares, count, describe, model_folder, train
+from anyorder.training.own import add_options, add_shares, add_size, count, describe, model_folder, train
 
 MODELS = ("ours", "transformer", "mlp_pi", "gin", "gcn", "gin-vn", "gcn-vn", "fingerprint")
 EXAMPLE = """examples:
@@ -42,9 +42,7 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     )
     add_shares(parser, "rows")
     parser.add_argument("--model", choices=MODELS, default="ours", help="model (default: ours)")
-    parser.add_argument("--channels", type=count, default=64, metavar="N", help="width of the model (default: 64)")
-    parser.add_argument("--layers", type=count, default=4, metavar="N", help="number of layers (default: 4)")
-    parser.add_argument("--dropout", type=float, default=0.1, metavar="SHARE", help="dropout (default: 0.1)")
+    add_size(parser, layers="layers", dropout=0.1)
     add_options(parser, "molecules", epochs=60, items="molecules", batch_size=32)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from anyorder.datasets.commands import add_folder
-from anyorder.training.own import add_options, add_shares, count, describe, model_folder, train
+from anyorder.training.own import add_options, add_shares, add_size, describe, model_folder, train
 
 MODELS = ("ours", "ours-phi", "s2g", "s2g-plus", "siam", "siam-3", "gnn", "mlp")
 EXAMPLE = """examples:
@@ -30,9 +30,7 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     )
     add_shares(parser, "sets")
     parser.add_argument("--model", choices=MODELS, default="ours", help="model (default: ours)")
-    parser.add_argument("--channels", type=count, default=64, metavar="N", help="width of the model (default: 64)")
-    parser.add_argument("--layers", type=count, default=4, metavar="N", help="number of layers before pairs (default: 4)")
-    parser.add_argument("--dropout", type=float, default=0.0, metavar="SHARE", help="dropout of our models (default: 0)")
+    add_size(parser, layers="layers before pairs", dropout=0.0, of=" of our models")
     add_options(parser, "set-to-graph", epochs=30, items="sets", batch_size=16)
 
 
