@@ -6,7 +6,6 @@ import argparse
 import gzip
 import hashlib
 import json
-import os
 import sys
 import threading
 import zipfile
@@ -23,9 +22,8 @@ from anyorder.datasets.commands import add_command, add_commands
 from anyorder.datasets.entries import DataFile, Dataset
 from anyorder.datasets.prepare import MAKERS
 from anyorder.datasets.registry import DATASETS, data_dir, dataset, locate
+from data_folder import DATA
 
-_GIVEN = os.environ.get("ANYORDER_DATA")  # read before the fixture below hides it
-REAL_DATA = Path(_GIVEN) if _GIVEN else Path(__file__).parents[2].parent / "shared" / "data"
 OF_THE_PAPER = {"chains", "delaunay", "jets", "dhne_hyperedges", "pcqm4m_kddcup2021"}
 
 
@@ -38,9 +36,9 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def real_data() -> Path:
-    if not REAL_DATA.is_dir():
-        pytest.skip(f"no real datasets in {REAL_DATA}: set ANYORDER_DATA to a folder that has some")
-    return REAL_DATA
+    if not DATA.is_dir():
+        pytest.skip(f"no real datasets in {DATA}: set ANYORDER_DATA to a folder that has some")
+    return DATA
 
 
 def sha256(content: bytes) -> str:

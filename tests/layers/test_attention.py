@@ -178,6 +178,7 @@ def test_a_query_without_keys_receives_zero():
     assert (out.rows == 0).all()
 
 
+@pytest.mark.numeric
 @pytest.mark.parametrize("kernel", ["relu-exact", "favor-exact", "elu-exact"])
 def test_exact_coupling_keeps_its_digits_at_a_hub(kernel):
     """One allowed key among many: node 0 receives the edges that leave it, and one edge of another pair is global."""

@@ -25,6 +25,7 @@ def features(order: int) -> Features:
     return Features.of_rows(index, torch.randn(index.num_entries, 64, generator=generator))
 
 
+@pytest.mark.numeric
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: f"{type(kernel).__name__}-{getattr(kernel, 'kind', '')}")
 @pytest.mark.parametrize(("order_in", "order_out"), ORDERS)
 def test_near_single_precision(kernel, order_in, order_out):
@@ -33,6 +34,7 @@ def test_near_single_precision(kernel, order_in, order_out):
     check(layer, features(order_in))
 
 
+@pytest.mark.numeric
 @pytest.mark.parametrize(("order_in", "order_out"), ORDERS)
 def test_linear_layers(order_in, order_out):
     torch.manual_seed(0)

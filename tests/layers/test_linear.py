@@ -102,6 +102,7 @@ def test_empty_input_gives_finite_output_and_gradients(k, l):
         assert all(p.grad is None or p.grad.isfinite().all() for p in module.parameters())
 
 
+@pytest.mark.numeric
 def test_float32_is_close_to_float64():
     x, target = problem(2, 2)
     module = layer(2, 2)

@@ -140,6 +140,7 @@ def test_models_are_equivariant(layout, kernel):
     assert_equivariant(EquivariantMLP(order_in=2, orders=(2, 1, 0), **sizes).double(), x)
 
 
+@pytest.mark.numeric
 def test_seeded_training_repeats_bit_for_bit():
     def train() -> list[torch.Tensor]:
         torch.manual_seed(3)

@@ -37,6 +37,7 @@ def test_the_gradient_has_the_same_mask(rows):
     assert torch.equal(out, x * grad) and set(grad.unique().tolist()) == {0.0, 1 / 0.7}
 
 
+@pytest.mark.numeric
 def test_follows_the_seed_and_not_the_threads():
     x, found, threads = torch.randn(999, 128), [], torch.get_num_threads()
     try:

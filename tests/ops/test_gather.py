@@ -57,6 +57,7 @@ def test_gradcheck_and_opcheck(with_base):
     assert torch.autograd.gradcheck(added, tuple([base] * with_base + tables))
 
 
+@pytest.mark.numeric
 def test_threads_do_not_change_a_bit():
     table, rows = torch.randn(50, 33), torch.randint(-1, 50, (4000,))
     found = []

@@ -53,6 +53,7 @@ def test_two_processes_train_what_one_does(alone, tmp_path):
     check_equal(chains(ROW, *UNEVEN).folder(tmp_path), alone)
 
 
+@pytest.mark.numeric
 def test_accumulated_steps_train_what_one_step_does(alone, tmp_path):
     job = chains(ROW, *UNEVEN, "accumulate=3")
     record = execute(job, tmp_path, QUIET)

@@ -129,6 +129,7 @@ def blocks(groups: int = 3, width: int = 6) -> TypedHyperedges:
     return TypedHyperedges(sizes=(groups * width,) * 3, train=tuples[:cut], test=tuples[cut:])
 
 
+@pytest.mark.numeric
 @pytest.mark.parametrize("build", [HyperSAGNN, lambda embed: DHNE(embed, order=3)], ids=["Hyper-SAGNN-E", "DHNE"])
 def test_training_finds_the_groups_of_unseen_hyperedges(build):
     torch.manual_seed(0)

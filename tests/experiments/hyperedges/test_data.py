@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +7,9 @@ import pytest
 
 from anyorder.experiments.hyperedges.cooccurrence import cooccurrence_features
 from anyorder.experiments.hyperedges.data import TypedHyperedges, read_hyperedges
+from data_folder import DATA
 
-FOLDER = Path(os.environ.get("ANYORDER_DATA", Path(__file__).parents[3] / "shared" / "data")) / "dhne_hyperedges"
+FOLDER = DATA / "dhne_hyperedges"
 needs_data = pytest.mark.skipif(not FOLDER.is_dir(), reason="the released hyperedge files are not on this machine")
 
 

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
-from pathlib import Path
 
 import pytest
 import torch
@@ -11,8 +9,8 @@ import torch
 from anyorder.experiments.hypergraphs.data import UNKNOWN, Hypergraph, NamedHypergraph, NodeSplit, random_split, split_around
 from anyorder.experiments.hypergraphs.files import STRUCTURE, read_edge_list, read_hif_hypergraph, structural_features
 from anyorder.experiments.hypergraphs.published import SOURCES, noisy_classes, read_published
+from data_folder import DATA
 
-DATA = Path(os.environ.get("ANYORDER_DATA", Path(__file__).parents[3] / "shared" / "data"))
 needs_data = pytest.mark.skipif(
     not (DATA / "hypergraph_nodeclass").is_dir() or not (DATA / "hypergcn_cocitation").is_dir(),
     reason="the published hypergraphs are not on this machine",

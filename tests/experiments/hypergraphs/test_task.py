@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,8 +17,8 @@ from anyorder.experiments.hypergraphs.task import OwnNodes, PublishedNodes
 from anyorder.training.checkpoints import load_model, load_run
 from anyorder.training.fit import Job, Machine, carry_out, resume
 from anyorder.training.run import Optimiser, PredictRequest, Run, Schedule
+from data_folder import DATA
 
-DATA = Path(os.environ.get("ANYORDER_DATA", Path(__file__).parents[3] / "shared" / "data"))
 needs_data = pytest.mark.skipif(not (DATA / "hypergraph_nodeclass").is_dir(), reason="zoo is not on this machine")
 QUIET = Machine(progress=False, accelerator="cpu")
 
@@ -60,10 +59,12 @@ def trained(tmp_path_factory):
     return folder, files, record
 
 
+@pytest.mark.numeric
 def test_training_finds_the_groups(trained):
     assert trained[2].metrics[""]["accuracy"] > 80.0
 
 
+@pytest.mark.numeric
 def test_the_edges_help(trained, tmp_path):
     alone = carry_out(own_job(trained[1], HypergraphMLP(channels=16)), tmp_path / "mlp", QUIET)
     assert alone.metrics[""]["accuracy"] + 10.0 < trained[2].metrics[""]["accuracy"]

@@ -45,8 +45,8 @@ from anyorder.experiments.molecules.graphs import (
 )
 from anyorder.experiments.molecules.sources import MoleculeTable, Target, fixed_split, load_split
 from anyorder.experiments.molecules.store import write_shard
+from data_folder import DATA
 
-DATA = Path(os.environ.get("ANYORDER_DATA") or Path(__file__).parents[2].parent / "shared" / "data")
 HERE = BuildOptions(workers=0, shard_rows=4)
 VARIED = [
     "C",  # one atom

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from anyorder.experiments.set_to_graph.jets import (
     read_jets,
     write_jets,
 )
+from data_folder import DATA
 
 uproot = pytest.importorskip("uproot")
 ak = pytest.importorskip("awkward")
@@ -270,11 +270,9 @@ class TestStatistics:
 
 
 def test_a_real_sample_of_another_detector() -> None:
-    folders = [os.environ.get("ANYORDER_DATA"), Path(__file__).parents[2] / ".." / "shared" / "data"]
-    found = [Path(folder) / "jets_alice" for folder in folders if folder and (Path(folder) / "jets_alice").is_dir()]
-    if not found:
-        pytest.skip("no jets_alice folder in ANYORDER_DATA")
-    samples = {name: read_jets(found[0] / file) for name, file in SPLITS.items()}
+    if not (DATA / "jets_alice").is_dir():
+        pytest.skip("jets_alice is not on this machine")
+    samples = {name: read_jets(DATA / "jets_alice" / file) for name, file in SPLITS.items()}
     assert {name: len(sample) for name, sample in samples.items()} == {"train": 14_274, "valid": 2_860, "test": 2_845}
     assert statistics(samples["test"]).jets_of == {5: 978, 4: 916, 0: 951}
     assert sum(sample.skipped_short for sample in samples.values()) == 0

@@ -1,0 +1,8 @@
+"""Tests take the reference operators unless they are about an operator (tests/ops): nothing else waits for a compiler."""
+
+import os
+from pathlib import Path
+
+os.environ.setdefault("ANYORDER_BACKEND", "reference")  # read when anyorder.ops is imported, and by subprocesses
+# What tests share is imported by them, once, and holds no tests.
+collect_ignore = [path.name for path in Path(__file__).parent.glob("*.py") if not path.name.startswith("test_")]
