@@ -37,7 +37,9 @@ def add_commands(commands: Any) -> None:
         "--seed", type=int, default=100, metavar="N", help="first seed (default: 100, which no table reports)"
     )
     parser.add_argument("--seeds", type=count, default=1, metavar="N", help="seeds of a trial (default: 1)")
-    parser.add_argument("--scale", choices=("quick", "medium", "full"), default="quick", help="default: quick")
+    parser.add_argument(
+        "--scale", choices=("quick", "medium", "full"), default="quick", help="scale of the runs (default: quick)"
+    )
     parser.add_argument("--out", type=Path, default=RUNS / "tune", metavar="DIR", help=f"default: {RUNS / 'tune'}/")
     add_machine(parser)
     parser.set_defaults(run=_tune)

@@ -16,7 +16,7 @@ from anyorder.training.shapes import Shapes
 
 
 @dataclass(frozen=True)
-class GraphShapes(Shapes):
+class ChainShapes(Shapes):
     """Features of an entry, and classes of a node."""
 
     channels_in: int
@@ -48,7 +48,7 @@ class GraphEncoder(ModelConfig):
     classes: Literal["all", "without global"] = "all"
     dropout: float = 0.0
 
-    def build(self, shapes: GraphShapes) -> nn.Module:
+    def build(self, shapes: ChainShapes) -> nn.Module:
         return OnNodes(
             Encoder(
                 order_in=2,
@@ -75,7 +75,7 @@ class GraphMLP(ModelConfig):
     channels: int = 16
     reduce: Literal["sum", "mean"] = "sum"
 
-    def build(self, shapes: GraphShapes) -> nn.Module:
+    def build(self, shapes: ChainShapes) -> nn.Module:
         return OnNodes(
             EquivariantMLP(
                 order_in=2,
@@ -97,7 +97,7 @@ class MessagePassing(ModelConfig):
     layers: int = 2
     channels: int = 16
 
-    def build(self, shapes: GraphShapes) -> nn.Module:
+    def build(self, shapes: ChainShapes) -> nn.Module:
         from anyorder.experiments.chains.baselines import NodeGNN
 
         return NodeGNN(

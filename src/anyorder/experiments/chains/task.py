@@ -14,7 +14,7 @@ from torch.utils.data import Dataset
 
 from anyorder.arrays import digest, write_arrays
 from anyorder.convert.npz import read_npz
-from anyorder.experiments.chains.models import GraphShapes
+from anyorder.experiments.chains.models import ChainShapes
 from anyorder.extras import require
 from anyorder.layouts import Features, SparseIndexSet, collate
 from anyorder.layouts.transfer import Transferable
@@ -71,7 +71,7 @@ class Chains(Task):
     Chains of the training length are there to watch.
     """
 
-    shapes_type = GraphShapes
+    shapes_type = ChainShapes
 
     train_chains: int = 40
     train_length: int = 20
@@ -87,7 +87,7 @@ class Chains(Task):
         test = ChainSet(self.test_chains, self.test_length, seed=2 * seed + 1)
         valid = ChainSet(self.valid_chains, self.train_length, seed=-seed - 1)
         known_by = digest(*(part.classes.numpy() for part in (train, valid, test)))
-        return Splits(train, valid, test, GraphShapes(channels_in=3, channels_out=2), known_by)
+        return Splits(train, valid, test, ChainShapes(channels_in=3, channels_out=2), known_by)
 
     def collate(self, model: ModelConfig) -> Callable[[Sequence[Any]], Any]:
         return collate_nodes
@@ -106,7 +106,7 @@ class Chains(Task):
         f1 = {name: scores.f1_score(label, predicted, average=kind, zero_division=0.0) for name, kind in kinds.items()}
         return {name: 100.0 * float(value) for name, value in f1.items()}
 
-    def predict(self, model: nn.Module, shapes: GraphShapes, request: PredictRequest) -> str:
+    def predict(self, model: nn.Module, shapes: ChainShapes, request: PredictRequest) -> str:
         """Write the probability of the second class for every node in an NPZ file of graphs."""
         if request.input is None:
             raise ValueError("--input is needed: graphs in an NPZ file, see anyorder.convert.npz")

@@ -34,8 +34,8 @@ class CheapBaseline(GraphModel):
     def network(self, shapes: GraphShapes) -> nn.Module:
         return nn.Identity()
 
-    def build(self, shapes: dict[str, Any]) -> CheapModel:
-        return CheapModel(GraphShapes.from_data(shapes))
+    def build(self, shapes: GraphShapes) -> CheapModel:
+        return CheapModel(shapes)
 
 
 class CheapModel(nn.Module):

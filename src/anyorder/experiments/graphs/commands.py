@@ -32,7 +32,9 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", type=Path, metavar="DATA", help="file or folder of graphs")
     parser.add_argument("--level", choices=("graphs", "nodes", "links"), help="what is asked about (default: as DATA says)")
     parser.add_argument("--target", nargs="+", default=[], metavar="COLUMN", help="what to predict (default: label, y, ...)")
-    parser.add_argument("--goal", choices=("classification", "regression"), help="default: as the target's values say")
+    parser.add_argument(
+        "--goal", choices=("classification", "regression"), help="kind of targets (default: as their values suggest)"
+    )
     parser.add_argument("--ignore", nargs="+", default=[], metavar="COLUMN", help="columns that are no input")
     tables = parser.add_argument_group("tables")
     tables.add_argument("--node-table", type=Path, metavar="FILE", help="table of nodes")

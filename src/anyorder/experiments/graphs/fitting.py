@@ -131,6 +131,7 @@ def train(run: Run, folder: Path, machine: Machine, *, name: str, settings: tupl
     record = carry_out(Job("own/graph", "own", name, kind, run, settings), folder, machine)
     splits = run.task.load(seed=run.seed, data_dir=machine.data_dir)
     _, model = load_model(folder)
+    assert isinstance(splits.shapes, GraphShapes)
     cheap = CheapBaseline().build(splits.shapes)
     fit_cheap(cheap, splits.train)
     assert isinstance(run.model, GraphModel)

@@ -38,13 +38,12 @@ class GraphModel(ModelConfig):
     def network(self, shapes: GraphShapes) -> nn.Module:
         """From a `GraphBatch` to rows of nodes, with ``channels_out`` channels."""
 
-    def build(self, shapes: dict[str, Any]) -> nn.Module:
+    def build(self, shapes: GraphShapes) -> nn.Module:
         from anyorder.experiments.graphs.networks import GraphPredictor, ReadOut
 
-        known = GraphShapes.from_data(shapes)
-        goal, network = Goal(known.goal), self.network(known)
+        goal, network = Goal(shapes.goal), self.network(shapes)
         width: int = network.channels_out  # type: ignore[assignment]
-        return GraphPredictor(network, ReadOut(known, width, goal.channels, **self.read_out), goal)
+        return GraphPredictor(network, ReadOut(shapes, width, goal.channels, **self.read_out), goal)
 
     @property
     def read_out(self) -> dict[str, Any]:

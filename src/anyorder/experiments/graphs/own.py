@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from torch import nn
@@ -99,11 +99,11 @@ class OwnGraphs(GraphTask):
             return parts
         return RowParts(*(rows[np.isin(owner, part)] for part in (parts.train, parts.valid, parts.test)))
 
-    def predict(self, model: nn.Module, shapes: dict[str, Any], request: PredictRequest) -> str:
+    def predict(self, model: nn.Module, shapes: GraphShapes, request: PredictRequest) -> str:
         """Answers for all rows of the training data, or of other data of the same columns."""
         config = load_run(request.folder)[0].model
         assert isinstance(config, GraphModel)
-        known, options = GraphShapes.from_data(shapes), self.options()
+        known, options = shapes, self.options()
         tables = {name: Path(path) for name, path in request.options.items()}
         given = replace(options, nodes=tables.get("node_table"), graphs=tables.get("graph_table"))
         graphs = self.read(None) if request.input is None else read_graphs(request.input, given)

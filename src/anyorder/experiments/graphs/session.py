@@ -109,7 +109,7 @@ def _run(args: argparse.Namespace, task: OwnGraphs, graphs: GraphSet, shapes: Gr
 
 
 def _sized(run: Run, shapes: GraphShapes) -> list[str]:
-    model = run.model.build(shapes.to_data())
+    model = run.model.build(shapes)
     weights = sum(weight.numel() for weight in model.parameters())
     settings = getattr(run.model, "positions", ())
     where = f", positions: {' '.join(settings)}" if settings else ""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from anyorder.experiments.graphs.encoding import Encoding
 from anyorder.experiments.graphs.values import Level
+from anyorder.training.shapes import Shapes
 
 GoalKind = Literal["classification", "regression"]
 
 
 @dataclass(frozen=True)
-class GoalShapes:
+class GoalShapes(Shapes):
     """Targets: the classes of each, or mean and deviation of each over the training part."""
 
     kind: GoalKind
@@ -23,7 +25,7 @@ class GoalShapes:
 
 
 @dataclass(frozen=True)
-class GraphShapes:
+class GraphShapes(Shapes):
     """What is needed to build a model for graphs, and to give it others like them."""
 
     level: Level
@@ -52,7 +54,7 @@ class GraphShapes:
         return plain
 
     @classmethod
-    def from_data(cls, data: dict[str, Any]) -> GraphShapes:
+    def from_data(cls, data: Mapping[str, Any]) -> GraphShapes:
         """Read what ``to_data`` wrote."""
         held = {key: _tuples(value) for key, value in data.items()}
         goal, nodes, edges = GoalShapes(**held["goal"]), Encoding(**held["nodes"]), Encoding(**held["edges"])

@@ -39,6 +39,7 @@ class CollateGraphs:
 class GraphTask(Task):
     """Targets of graphs, of nodes or of edges; without targets at the level of links, which pairs are linked."""
 
+    shapes_type = GraphShapes
     level: Level = "graphs"
     targets: tuple[str, ...] = ()
     goal: GoalKind = "classification"
@@ -73,7 +74,7 @@ class GraphTask(Task):
         parts = self.parts(graphs, seed)
         shapes = self.shapes(graphs, parts)
         train, valid, test = self.datasets(graphs, parts, shapes, seed)
-        return Splits(train, valid, test, shapes.to_data())
+        return Splits(train, valid, test, shapes)
 
     def parts(self, graphs: GraphSet, seed: int) -> RowParts:
         """The parts of the rows that have targets."""
