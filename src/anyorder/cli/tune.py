@@ -32,15 +32,17 @@ def add_commands(commands: Any) -> None:
         metavar="KEY=A,B,C",
         help=f"setting and values to try, any number of times (default: {', '.join(SPACE)})",
     )
-    parser.add_argument("--trials", type=count, default=6, metavar="N", help="settings to try (default: 6)")
+    parser.add_argument("--trials", type=count, default=6, metavar="N", help="number of settings to try (default: 6)")
     parser.add_argument(
         "--seed", type=int, default=100, metavar="N", help="first seed (default: 100, which no table reports)"
     )
-    parser.add_argument("--seeds", type=count, default=1, metavar="N", help="seeds of a trial (default: 1)")
+    parser.add_argument("--seeds", type=count, default=1, metavar="N", help="number of seeds per trial (default: 1)")
     parser.add_argument(
         "--scale", choices=("quick", "medium", "full"), default="quick", help="scale of the runs (default: quick)"
     )
-    parser.add_argument("--out", type=Path, default=RUNS / "tune", metavar="DIR", help=f"default: {RUNS / 'tune'}/")
+    parser.add_argument(
+        "--out", type=Path, default=RUNS / "tune", metavar="DIR", help=f"folder for the runs (default: {RUNS / 'tune'}/)"
+    )
     add_machine(parser)
     parser.set_defaults(run=_tune)
 
