@@ -94,7 +94,7 @@ def test_answers_do_not_depend_on_the_order_of_nodes_and_edges(config):
     parts = random_parts(np.arange(10), None, valid=0.2, test=0.2, seed=0)
     shapes = task.shapes(graphs, parts)
     torch.manual_seed(0)
-    model = config.build(shapes.to_data()).eval()
+    model = config.build(shapes).eval()
     order = np.random.default_rng(1).permutation(5)
     order = np.concatenate([order, 5 + order])
     place = np.argsort(order)

@@ -43,7 +43,12 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     tables.add_argument("--node", default="", metavar="COLUMN", help="column of a node's name (default: guessed)")
     tables.add_argument("--graph", default="", metavar="COLUMN", help="column of the graph, for many (default: guessed)")
     tables.add_argument("--directed", action="store_true", help="edges of tables have a direction")
-    tables.add_argument("--duplicates", choices=("refuse", "sum", "first"), default="refuse", help="repeated edges")
+    tables.add_argument(
+        "--duplicates",
+        choices=("refuse", "sum", "first"),
+        default="refuse",
+        help="what to do with repeated edges (default: refuse)",
+    )
     parts = parser.add_argument_group("parts")
     add_shares(parts, "rows")  # type: ignore[arg-type]
     parts.add_argument("--split", default="", metavar="NAME", help="column with train, valid, test, or NPZ file of masks")
@@ -51,13 +56,17 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     parts.add_argument("--test-data", type=Path, metavar="DATA", help="graphs to test on")
     parts.add_argument("--folds", type=count, default=0, metavar="N", help="train N times, each fold tested once")
     model = parser.add_argument_group("model")
-    model.add_argument("--model", choices=("ours", "gin", "gcn", "mlp"), default="ours")
+    model.add_argument("--model", choices=("ours", "gin", "gcn", "mlp"), default="ours", help="model (default: ours)")
     kinds = ("none", "degree", "walk", "laplacian")
-    model.add_argument("--positions", nargs="+", choices=kinds, help="of nodes (default: degree walk without features)")
+    model.add_argument(
+        "--positions", nargs="+", choices=kinds, help="positions of nodes (default: degree walk without features)"
+    )
     model.add_argument("--channels", type=count, metavar="N", help="width (default: after the number of rows)")
     model.add_argument("--layers", type=count, metavar="N", help="depth (default: 3 for graphs, else 2)")
-    model.add_argument("--dropout", type=float, metavar="SHARE", help="default: 0.1; 0.5 for few rows with many features")
-    model.add_argument("--learning-rate", type=float, metavar="RATE", help="default: 2e-3")
+    model.add_argument(
+        "--dropout", type=float, metavar="SHARE", help="dropout (default: 0.1; 0.5 for few rows with many features)"
+    )
+    model.add_argument("--learning-rate", type=float, metavar="RATE", help="learning rate (default: 2e-3)")
     model.add_argument("--batch-size", type=count, metavar="N", help="graphs in a step (default: 32, 64 for many)")
     model.add_argument("--patience", type=count, default=40, metavar="N", help="epochs without gain (default: 40)")
     parser.add_argument("--dry-run", action="store_true", help="say what would be done, and end")
