@@ -90,19 +90,6 @@ def run_command(line: Sequence[str], **environment: str) -> subprocess.Completed
     )
 
 
-def losses_of(task: Task, model: nn.Module, batch: Any, *, steps: int, rate: float) -> list[float]:
-    """The losses of a few steps of Adam on one batch."""
-    optimiser = torch.optim.Adam(model.parameters(), lr=rate)
-    losses = []
-    for _ in range(steps):
-        loss = task.loss(model, batch)
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-        losses.append(float(loss.detach()))
-    return losses
-
-
 @configurable
 @dataclass(frozen=True)
 class OneWeight(ModelConfig):
