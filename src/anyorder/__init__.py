@@ -19,14 +19,19 @@ if TYPE_CHECKING:
         redraw_features,
     )
     from anyorder.layouts import (
+        AllTuples,
         CompleteIndexSet,
+        ConnectedTuples,
         DenseIndexSet,
+        DistinctTuples,
         Features,
         IndexSet,
         MixedFeatures,
         SparseIndexSet,
         SymmetricIndexSet,
+        TuplesWithin,
         collate,
+        lift,
     )
     from anyorder.models import (
         Encoder,
@@ -40,14 +45,19 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "anyorder.layouts": (
+        "AllTuples",
         "CompleteIndexSet",
+        "ConnectedTuples",
         "DenseIndexSet",
+        "DistinctTuples",
         "Features",
         "IndexSet",
         "MixedFeatures",
         "SparseIndexSet",
         "SymmetricIndexSet",
+        "TuplesWithin",
         "collate",
+        "lift",
     ),
     "anyorder.layers": (
         "Elu",
@@ -73,8 +83,11 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __version__ = "0.1.0"
 __all__ = [
+    "AllTuples",
     "CompleteIndexSet",
+    "ConnectedTuples",
     "DenseIndexSet",
+    "DistinctTuples",
     "Elu",
     "Encoder",
     "EncoderLayer",
@@ -92,8 +105,10 @@ __all__ = [
     "SparseIndexSet",
     "SymmetricIndexSet",
     "SymmetricLinear",
+    "TuplesWithin",
     "collate",
     "experiments",
+    "lift",
     "load",
     "mixed_linear",
     "redraw_features",
