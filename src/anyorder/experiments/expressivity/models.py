@@ -1,0 +1,258 @@
+"""Models that map graphs to one vector each: MLP_pi and ours at any order, GIN and PPGN."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from anyorder.experiments.expressivity.baselines import GraphIsomorphismNetwork, ProvablyPowerfulNetwork
+from anyorder.experiments.expressivity.graphs import Graph
+from anyorder.layers import EquivariantLinear, Kernel, Softmax
+from anyorder.layouts import (
+    AllTuples,
+    ConnectedTuples,
+    DistinctTuples,
+    Features,
+    IndexSet,
+    SparseIndexSet,
+    Tuples,
+    TuplesWithin,
+    lift,
+)
+from anyorder.models import Encoder
+from anyorder.training.config import configurable
+from anyorder.training.run import ModelConfig
+
+for _rule in (AllTuples, DistinctTuples, ConnectedTuples, TuplesWithin):
+    configurable(_rule)
+
+NEIGHBOURHOODS = "distinct, match all but one, in place"
+"""The classes of k-WL: a tuple itself, and for each axis those that differ from it there."""
+
+
+@dataclass(frozen=True)
+class GraphModel(ModelConfig):
+    """A model of whole graphs, and what it reads of them."""
+
+    @abstractmethod
+    def inputs(self, graphs: Sequence[Graph], dtype: torch.dtype) -> Any:
+        """What the model reads, for some graphs at once."""
+
+    def num_tuples(self, graph: Graph) -> int:
+        """How many rows the model has for a graph."""
+        return graph.num_nodes**2
+
+
+@dataclass(frozen=True)
+class OrderModel(GraphModel):
+    """What models of tuples have in common: order, which tuples there are, which classes a layer has."""
+
+    order: int = 3
+    layers: int = 4
+    channels: int = 8
+    tuples: Tuples = field(default_factory=DistinctTuples)
+    classes: str = NEIGHBOURHOODS
+
+    def __post_init__(self) -> None:
+        if self.order < 1 or self.layers < 1:
+            raise ValueError(f"a model of tuples has an order and layers of at least 1, got {self}")
+
+    def inputs(self, graphs: Sequence[Graph], dtype: torch.dtype) -> Features:
+        """Tuples that know which of their pairs are joined; at order 1 nodes know their degree, as they have no pair."""
+        x = as_features(graphs, dtype)
+        if self.order == 1:
+            degrees = torch.cat([torch.from_numpy(graph.degrees) for graph in graphs]).to(dtype)
+            nodes = complete_tuples(AllTuples(), 1, tuple(graph.num_nodes for graph in graphs))
+            return Features.of_rows(nodes, degrees.unsqueeze(1))
+        if isinstance(self.tuples, (AllTuples, DistinctTuples)):
+            return lift(x, self.order, complete_tuples(self.tuples, self.order, tuple(g.num_nodes for g in graphs)))
+        return lift(x, self.order, self.tuples)
+
+    def num_tuples(self, graph: Graph) -> int:
+        return self.tuples.count(as_features([graph], torch.float32).index, self.order)
+
+    @property
+    def channels_in(self) -> int:
+        return max(1, self.order * (self.order - 1) // 2)
+
+    @property
+    def orders(self) -> tuple[int, ...]:
+        return (self.order,) * self.layers + (0,)
+
+
+@configurable
+@dataclass(frozen=True)
+class OrderMLP(OrderModel):
+    """MLP_pi: equivariant linear layers of one order, then the mean over all tuples."""
+
+    frequency: float | None = None
+    """Of a sine in place of the ReLU. A steep one keeps close values apart, as a hash would: for random weights."""
+
+    def build(self, shapes: dict[str, Any]) -> nn.Module:
+        return StandardisedMLP(
+            order=self.order,
+            layers=self.layers,
+            channels_in=self.channels_in,
+            channels=self.channels,
+            channels_out=shapes["channels_out"],
+            classes=self.classes,
+            frequency=self.frequency,
+        )
+
+
+@configurable
+@dataclass(frozen=True)
+class OrderEncoder(OrderModel):
+    """Ours: encoder layers of one order, the last to one vector for the graph."""
+
+    heads: int = 1
+    head_channels: int = 8
+    kernel: Kernel = field(default_factory=Softmax)
+    coupling: Literal["relaxed", "exact"] | None = None
+
+    def build(self, shapes: dict[str, Any]) -> nn.Module:
+        made = Encoder(
+            order_in=self.order,
+            orders=self.orders,
+            channels_in=self.channels_in,
+            channels=self.channels,
+            channels_out=shapes["channels_out"],
+            heads=self.heads,
+            head_channels=self.head_channels,
+            kernel=self.kernel,
+            coupling=self.coupling,
+            classes=self.classes,
+        )
+        return OnGraphs(made)
+
+
+@configurable
+@dataclass(frozen=True)
+class MessagePassingBaseline(GraphModel):
+    """GIN (Xu et al. 2019): as strong as 1-WL."""
+
+    layers: int = 4
+    channels: int = 16
+
+    def inputs(self, graphs: Sequence[Graph], dtype: torch.dtype) -> Tensor:
+        return as_matrices(graphs, dtype)
+
+    def build(self, shapes: dict[str, Any]) -> nn.Module:
+        return GraphIsomorphismNetwork(layers=self.layers, channels=self.channels, channels_out=shapes["channels_out"])
+
+
+@configurable
+@dataclass(frozen=True)
+class MatrixBaseline(GraphModel):
+    """PPGN (Maron et al. 2019): products of matrices, as strong as 3-WL."""
+
+    blocks: int = 4
+    channels: int = 16
+
+    def inputs(self, graphs: Sequence[Graph], dtype: torch.dtype) -> Tensor:
+        return as_matrices(graphs, dtype)
+
+    def build(self, shapes: dict[str, Any]) -> nn.Module:
+        return ProvablyPowerfulNetwork(blocks=self.blocks, channels=self.channels, channels_out=shapes["channels_out"])
+
+
+class StandardisedMLP(nn.Module):
+    """Equivariant linear layers whose channels have mean 0 and deviation 1 over the tuples of each graph.
+
+    Sums over many tuples are much larger than what they differ by. Without this, all tuples of a graph lie on one side of a
+    ReLU, and layers that stay linear tell nothing apart. Mean and deviation are functions of the multiset of rows: they give
+    a layer nothing that k-WL does not have.
+    """
+
+    def __init__(
+        self,
+        *,
+        order: int,
+        layers: int,
+        channels_in: int,
+        channels: int,
+        channels_out: int,
+        classes: str,
+        frequency: float | None,
+    ) -> None:
+        super().__init__()
+        self.frequency = frequency
+        self.layers = nn.ModuleList(
+            EquivariantLinear(
+                order_in=order,
+                order_out=order,
+                channels_in=channels if n else channels_in,
+                channels_out=channels,
+                classes=classes,
+            )
+            for n in range(layers)
+        )
+        self.head = nn.Linear(channels, channels_out)
+
+    def forward(self, x: Features) -> Tensor:
+        graph = x.index.entry_graph
+        counts = torch.bincount(graph, minlength=x.num_graphs).clamp(min=1).to(x.dtype).unsqueeze(1)
+        for layer in self.layers:
+            x = layer(x)
+            rows = _standardise(x.rows, graph, counts)
+            x = x.with_rows(torch.relu(rows) if self.frequency is None else torch.sin(self.frequency * rows))
+        return self.head(_mean(x.rows, graph, counts))
+
+
+def _mean(rows: Tensor, graph: Tensor, counts: Tensor) -> Tensor:
+    return rows.new_zeros(len(counts), rows.shape[1]).index_add(0, graph, rows) / counts
+
+
+def _standardise(rows: Tensor, graph: Tensor, counts: Tensor) -> Tensor:
+    """Rows by the mean and deviation of their graph; a deviation that is rounding, 1e-6 of the mean, stays small."""
+    mean = _mean(rows, graph, counts)
+    rows = rows - mean[graph]
+    deviation = (_mean(rows * rows, graph, counts) + 1e-24).sqrt()
+    return rows / (deviation + 1e-6 * mean.abs())[graph]
+
+
+class OnGraphs(nn.Module):
+    """A model that ends in order 0, as one tensor (graph, channel)."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, x: Features) -> Tensor:
+        return self.model(x).rows
+
+
+def as_features(graphs: Sequence[Graph], dtype: torch.dtype) -> Features:
+    """The edges of some graphs as a batch of order 2 without channels: that they are there says all."""
+    sizes = [graph.num_nodes for graph in graphs]
+    starts = [sum(sizes[:n]) for n in range(len(sizes))]
+    tuples = torch.cat([torch.from_numpy(graph.edges) + start for graph, start in zip(graphs, starts, strict=True)])
+    node_graph = torch.repeat_interleave(torch.arange(len(graphs)), torch.tensor(sizes))
+    index = SparseIndexSet(tuples, num_nodes=sum(sizes), node_graph=node_graph, num_graphs=len(graphs))
+    return Features.of_rows(index, torch.zeros(len(tuples), 0, dtype=dtype))
+
+
+def as_matrices(graphs: Sequence[Graph], dtype: torch.dtype) -> Tensor:
+    """(graph, node, node, 2): adjacency and identity, zero beyond a graph's nodes."""
+    most = max(graph.num_nodes for graph in graphs)
+    made = torch.zeros(len(graphs), most, most, 2, dtype=dtype)
+    for place, graph in enumerate(graphs):
+        size = graph.num_nodes
+        made[place, :size, :size, 0] = torch.from_numpy(graph.adjacency)
+        made[place, range(size), range(size), 1] = 1
+    return made
+
+
+@lru_cache(maxsize=2)
+def complete_tuples(rule: Tuples, order: int, sizes: tuple[int, ...]) -> IndexSet:
+    """The tuples of graphs of these sizes by a rule that asks nothing of edges: kept, with the plans of layers on them."""
+    node_graph = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
+    empty = torch.zeros(0, 2, dtype=torch.int64)
+    nodes = SparseIndexSet(empty, num_nodes=sum(sizes), node_graph=node_graph, num_graphs=len(sizes))
+    return rule.index_set(nodes, order)
