@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from anyorder.datasets.catalogue_extra import EXTRA
 from anyorder.datasets.catalogue_graphs import GRAPHS
+from anyorder.datasets.catalogue_pairs import BREC
 from anyorder.datasets.entries import DataFile, Dataset
 
 _OGB = "https://dgl-data.s3-accelerate.amazonaws.com/dataset/OGB-LSC/"
@@ -147,4 +148,5 @@ CATALOGUE: tuple[Dataset, ...] = (
     ),
     *EXTRA,
     GRAPHS,
+    BREC,
 )

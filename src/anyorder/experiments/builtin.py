@@ -129,4 +129,22 @@ GRAPHS = Experiment(
     ),
     predict=f"{_HERE}.graphs.commands:add_predict",
 )
-BUILTIN = (CHAINS, MOLECULES, SET_TO_GRAPH, HYPERGRAPHS, HYPEREDGES, GRAPHS)
+EXPRESSIVITY = Experiment(
+    "expressivity",
+    tables={"expressivity": f"{_HERE}.expressivity.recipes"},
+    types={
+        f"{_HERE}.expressivity.task": ("ColourRefinement", "GraphPairs"),
+        f"{_HERE}.expressivity.verdicts": ("Judge",),
+        f"{_HERE}.expressivity.models": (
+            "AllTuples",
+            "ConnectedTuples",
+            "DistinctTuples",
+            "MatrixBaseline",
+            "MessagePassingBaseline",
+            "OrderEncoder",
+            "OrderMLP",
+            "TuplesWithin",
+        ),
+    },
+)
+BUILTIN = (CHAINS, MOLECULES, SET_TO_GRAPH, HYPERGRAPHS, HYPEREDGES, GRAPHS, EXPRESSIVITY)

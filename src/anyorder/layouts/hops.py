@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from anyorder.errors import InputError
 from anyorder.layouts.index_set import IndexSet
 from anyorder.layouts.lookup import TupleIndex
 
@@ -81,7 +82,7 @@ class Distances:
         return torch.where(rows < 0, self.most + 1, self.hops[rows.clamp(min=0)])
 
 
-class TooManyTuples(ValueError):
+class TooManyTuples(InputError):
     """There would be more tuples than fit."""
 
 

@@ -27,7 +27,7 @@ from anyorder.training.machine import Machine
 from anyorder.training.module import TaskModule
 from anyorder.training.processes import is_main, naming_lost_peers
 from anyorder.training.records import RECORD, Record, commit, hardware, now, split_metrics, versions
-from anyorder.training.run import Run, Splits
+from anyorder.training.run import DirectTask, Run, Splits
 from anyorder.training.signals import Stopped, heeding_signals
 from anyorder.training.states import MARK, check_state, read_state
 from anyorder.training.trainer import LOGS, make_trainer, quiet
@@ -73,6 +73,8 @@ def carry_out(
     """
     quiet()
     machine = machine.placed()
+    if isinstance(job.run.task, DirectTask):
+        return job.run.task.carry_out(job, folder, machine, fresh=fresh)
     _check(job.run)
     with heeding_signals(), holding(folder) if is_main() else nullcontext(), going_on(folder):
         return _train_and_test(job, folder, machine, fresh=fresh, callbacks=callbacks)

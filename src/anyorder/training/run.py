@@ -179,6 +179,29 @@ class Task(ABC):
         )
 
 
+class DirectTask(Task):
+    """A task that is not one training with a test at its end: it carries out its jobs and makes the record itself."""
+
+    @abstractmethod
+    def carry_out(self, job: Any, folder: Path, machine: Any, *, fresh: bool) -> Any:
+        """Do a job, or go on with it, in its folder; returns the record."""
+
+    def load(self, *, seed: int, data_dir: Path | None) -> Splits:
+        raise NotImplementedError(f"{type(self).__name__} has no splits")
+
+    def collate(self, model: ModelConfig) -> Callable[[Sequence[Any]], Any]:
+        raise NotImplementedError(f"{type(self).__name__} has no batches")
+
+    def loss(self, model: nn.Module, batch: Any) -> Tensor:
+        raise NotImplementedError(f"{type(self).__name__} has no loss")
+
+    def evaluate(self, model: nn.Module, batch: Any) -> dict[str, Tensor]:
+        raise NotImplementedError(f"{type(self).__name__} has no batches")
+
+    def metrics(self, collected: dict[str, Tensor]) -> dict[str, float]:
+        raise NotImplementedError(f"{type(self).__name__} makes its record itself")
+
+
 @dataclass(frozen=True)
 class ModelConfig(ABC):
     """The settings of a model. Subclasses are frozen dataclasses."""

@@ -37,9 +37,9 @@ class GraphIsomorphismNetwork(nn.Module):
 class ProvablyPowerfulNetwork(nn.Module):
     """PPGN (Maron et al. 2019, Sec. 6): blocks that multiply matrices channel by channel, sums at the end."""
 
-    def __init__(self, *, blocks: int, channels: int, channels_out: int) -> None:
+    def __init__(self, *, blocks: int, channels: int, channels_out: int, frequency: float | None = None) -> None:
         super().__init__()
-        self.blocks = nn.ModuleList(MatrixBlock(channels if n else 2, channels) for n in range(blocks))
+        self.blocks = nn.ModuleList(MatrixBlock(channels if n else 2, channels, frequency) for n in range(blocks))
         self.heads = nn.ModuleList(nn.Linear(2 * channels, channels_out) for _ in range(blocks))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -55,15 +55,31 @@ class ProvablyPowerfulNetwork(nn.Module):
 
 
 class MatrixBlock(nn.Module):
-    """Two MLPs on each entry whose results are multiplied as matrices, and the input beside the product."""
+    """Two MLPs on each entry whose results are multiplied as matrices, and the input beside the product; then a ReLU.
 
-    def __init__(self, channels_in: int, channels: int) -> None:
+    With ``frequency`` a sine of standardised channels, for random weights.
+    """
+
+    def __init__(self, channels_in: int, channels: int, frequency: float | None) -> None:
         super().__init__()
+        self.frequency = frequency
         self.left, self.right = _mlp(channels_in, channels), _mlp(channels_in, channels)
         self.join = nn.Linear(channels_in + channels, channels)
 
     def forward(self, rows: Tensor, there: Tensor) -> Tensor:
-        left, right = (torch.relu(side(rows)) * there for side in (self.left, self.right))
-        size = rows.shape[1]
-        product = torch.einsum("bikc,bkjc->bijc", left, right) / size
-        return torch.relu(self.join(torch.cat([rows, product], -1))) * there
+        left, right = (self._activate(side(rows), there) for side in (self.left, self.right))
+        product = torch.einsum("bikc,bkjc->bijc", left, right) / rows.shape[1]
+        return self._activate(self.join(torch.cat([rows, product], -1)), there)
+
+    def _activate(self, rows: Tensor, there: Tensor) -> Tensor:
+        if self.frequency is None:
+            return torch.relu(rows) * there
+        return torch.sin(self.frequency * _standardise(rows, there)) * there
+
+
+def _standardise(rows: Tensor, there: Tensor) -> Tensor:
+    """Entries by the mean and deviation of their matrix; a deviation that is rounding, 1e-6 of the mean, stays small."""
+    count = there.sum((1, 2), keepdim=True)
+    mean = (rows * there).sum((1, 2), keepdim=True) / count
+    deviation = (((rows - mean) ** 2 * there).sum((1, 2), keepdim=True) / count + 1e-24).sqrt()
+    return (rows - mean) / (deviation + 1e-6 * mean.abs())

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from anyorder.errors import InputError
+
 _HEADER = ">>graph6<<"
 Adjacency = npt.NDArray[np.bool_]
 
@@ -65,29 +67,29 @@ def parse_graph6(text: str | bytes) -> Graph:
     >>> parse_graph6("Dh")
     Traceback (most recent call last):
     ...
-    ValueError: graph6 string 'Dh': 5 nodes take 2 characters after the size, got 1
+    anyorder.errors.InputError: graph6 string 'Dh': 5 nodes take 2 characters after the size, got 1
     """
     line = text.decode("latin-1") if isinstance(text, bytes) else str(text)
     body = line.strip().removeprefix(_HEADER)
     shown = repr(body if len(body) <= 40 else body[:37] + "...")
     if not body:
-        raise ValueError("graph6 string is empty")
+        raise InputError("graph6 string is empty")
     if body[0] in ":;&":
-        raise ValueError(f"string {shown} begins with {body[0]!r}, as sparse6 and digraph6 do: expected graph6")
+        raise InputError(f"string {shown} begins with {body[0]!r}, as sparse6 and digraph6 do: expected graph6")
     wrong = next((place for place, letter in enumerate(body) if not 63 <= ord(letter) <= 126), None)
     if wrong is not None:
-        raise ValueError(f"graph6 string {shown}: character {wrong + 1}, {body[wrong]!r}, is none of '?' to '~'")
+        raise InputError(f"graph6 string {shown}: character {wrong + 1}, {body[wrong]!r}, is none of '?' to '~'")
     values = np.frombuffer(body.encode("ascii"), dtype=np.uint8) - 63
     num_nodes, start = _size(values, shown)
     pairs = num_nodes * (num_nodes - 1) // 2
     rest = values[start:]
     if len(rest) != -(-pairs // 6):
-        raise ValueError(
+        raise InputError(
             f"graph6 string {shown}: {num_nodes} nodes take {-(-pairs // 6)} characters after the size, got {len(rest)}"
         )
     bits = np.unpackbits(rest[:, None], axis=1)[:, 2:].reshape(-1).astype(np.bool_)
     if bits[pairs:].any():
-        raise ValueError(f"graph6 string {shown}: the last character has bits beyond the {pairs} pairs of nodes")
+        raise InputError(f"graph6 string {shown}: the last character has bits beyond the {pairs} pairs of nodes")
     matrix = np.zeros((num_nodes, num_nodes), dtype=np.bool_)
     columns, rows = np.tril_indices(num_nodes, -1)  # pairs by their larger node, as graph6 lists them
     matrix[rows, columns] = bits[:pairs]
@@ -99,7 +101,7 @@ def _size(values: npt.NDArray[np.uint8], shown: str) -> tuple[int, int]:
     marks = 0 if values[0] != 63 else 1 if len(values) < 2 or values[1] != 63 else 2
     digits = (1, 3, 6)[marks]
     if len(values) < marks + digits:
-        raise ValueError(f"graph6 string {shown} ends within its size")
+        raise InputError(f"graph6 string {shown} ends within its size")
     size = 0
     for value in values[marks : marks + digits].tolist():
         size = size * 64 + value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -21,6 +21,7 @@ from anyorder.layouts import (
     Features,
     IndexSet,
     SparseIndexSet,
+    TooManyTuples,
     Tuples,
     TuplesWithin,
     lift,
@@ -28,12 +29,20 @@ from anyorder.layouts import (
 from anyorder.models import Encoder
 from anyorder.training.config import configurable
 from anyorder.training.run import ModelConfig
+from anyorder.training.shapes import Shapes
 
 for _rule in (AllTuples, DistinctTuples, ConnectedTuples, TuplesWithin):
     configurable(_rule)
 
 NEIGHBOURHOODS = "distinct, match all but one, in place"
 """The classes of k-WL: a tuple itself, and for each axis those that differ from it there."""
+
+
+@dataclass(frozen=True)
+class Width(Shapes):
+    """How many numbers a model answers with for a graph."""
+
+    channels_out: int
 
 
 @dataclass(frozen=True)
@@ -44,9 +53,10 @@ class GraphModel(ModelConfig):
     def inputs(self, graphs: Sequence[Graph], dtype: torch.dtype) -> Any:
         """What the model reads, for some graphs at once."""
 
-    def num_tuples(self, graph: Graph) -> int:
-        """How many rows the model has for a graph."""
-        return graph.num_nodes**2
+    def fitting(self, graphs: Sequence[Graph], most: int) -> tuple[GraphModel | None, int]:
+        """The model with at most so many rows for each graph, None if it has more, and how many it has."""
+        rows = max(graph.num_nodes for graph in graphs) ** 2
+        return self if rows <= most else None, rows
 
 
 @dataclass(frozen=True)
@@ -57,6 +67,8 @@ class OrderModel(GraphModel):
     layers: int = 4
     channels: int = 8
     tuples: Tuples = field(default_factory=DistinctTuples)
+    otherwise: tuple[Tuples, ...] = ()
+    """What to use in its place where there would be too many tuples, in this order."""
     classes: str = NEIGHBOURHOODS
 
     def __post_init__(self) -> None:
@@ -74,8 +86,19 @@ class OrderModel(GraphModel):
             return lift(x, self.order, complete_tuples(self.tuples, self.order, tuple(g.num_nodes for g in graphs)))
         return lift(x, self.order, self.tuples)
 
-    def num_tuples(self, graph: Graph) -> int:
-        return self.tuples.count(as_features([graph], torch.float32).index, self.order)
+    def fitting(self, graphs: Sequence[Graph], most: int) -> tuple[GraphModel | None, int]:
+        """The model with the first of its rules by which no graph has too many tuples: the same rule for all."""
+        indexes = [as_features([graph], torch.float32).index for graph in graphs]
+        least = 0
+        for rule in (self.tuples, *self.otherwise):
+            try:
+                count = max(rule.count(index, self.order) for index in indexes)
+            except TooManyTuples:
+                continue
+            if count <= most:
+                return replace(self, tuples=rule), count
+            least = min(least or count, count)
+        return None, least
 
     @property
     def channels_in(self) -> int:
@@ -94,13 +117,13 @@ class OrderMLP(OrderModel):
     frequency: float | None = None
     """Of a sine in place of the ReLU. A steep one keeps close values apart, as a hash would: for random weights."""
 
-    def build(self, shapes: dict[str, Any]) -> nn.Module:
+    def build(self, shapes: Width) -> nn.Module:
         return StandardisedMLP(
             order=self.order,
             layers=self.layers,
             channels_in=self.channels_in,
             channels=self.channels,
-            channels_out=shapes["channels_out"],
+            channels_out=shapes.channels_out,
             classes=self.classes,
             frequency=self.frequency,
         )
@@ -115,20 +138,25 @@ class OrderEncoder(OrderModel):
     head_channels: int = 8
     kernel: Kernel = field(default_factory=Softmax)
     coupling: Literal["relaxed", "exact"] | None = None
+    gain: float = 1.0
+    """Weights are drawn so many times as wide: random attention to few tuples rather than to all keeps colours apart."""
 
-    def build(self, shapes: dict[str, Any]) -> nn.Module:
+    def build(self, shapes: Width) -> nn.Module:
         made = Encoder(
             order_in=self.order,
             orders=self.orders,
             channels_in=self.channels_in,
             channels=self.channels,
-            channels_out=shapes["channels_out"],
+            channels_out=shapes.channels_out,
             heads=self.heads,
             head_channels=self.head_channels,
             kernel=self.kernel,
             coupling=self.coupling,
             classes=self.classes,
         )
+        with torch.no_grad():
+            for weight in (weight for weight in made.parameters() if weight.ndim > 1):
+                weight.mul_(self.gain)
         return OnGraphs(made)
 
 
@@ -143,8 +171,8 @@ class MessagePassingBaseline(GraphModel):
     def inputs(self, graphs: Sequence[Graph], dtype: torch.dtype) -> Tensor:
         return as_matrices(graphs, dtype)
 
-    def build(self, shapes: dict[str, Any]) -> nn.Module:
-        return GraphIsomorphismNetwork(layers=self.layers, channels=self.channels, channels_out=shapes["channels_out"])
+    def build(self, shapes: Width) -> nn.Module:
+        return GraphIsomorphismNetwork(layers=self.layers, channels=self.channels, channels_out=shapes.channels_out)
 
 
 @configurable
@@ -154,12 +182,16 @@ class MatrixBaseline(GraphModel):
 
     blocks: int = 4
     channels: int = 16
+    frequency: float | None = None
+    """As for MLP_pi."""
 
     def inputs(self, graphs: Sequence[Graph], dtype: torch.dtype) -> Tensor:
         return as_matrices(graphs, dtype)
 
-    def build(self, shapes: dict[str, Any]) -> nn.Module:
-        return ProvablyPowerfulNetwork(blocks=self.blocks, channels=self.channels, channels_out=shapes["channels_out"])
+    def build(self, shapes: Width) -> nn.Module:
+        return ProvablyPowerfulNetwork(
+            blocks=self.blocks, channels=self.channels, channels_out=shapes.channels_out, frequency=self.frequency
+        )
 
 
 class StandardisedMLP(nn.Module):

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from anyorder.datasets.registry import locate
+from anyorder.errors import InputError
 from anyorder.experiments.expressivity.graphs import Graph, parse_graph6
 
 GROUPS: dict[str, tuple[str, int]] = {
@@ -43,11 +44,11 @@ def read_pairs(path: Path, group: str, expected: int | None = None) -> list[Pair
     try:
         strings = np.load(path, allow_pickle=False)
     except ValueError as error:
-        raise ValueError(f"{path} is not a NumPy array of strings: {error}") from error
+        raise InputError(f"{path} is not a NumPy array of strings: {error}") from error
     if strings.dtype.kind not in "US" or strings.size % 2:
-        raise ValueError(f"{path}: expected an even number of graph6 strings, got {strings.size} of {strings.dtype}")
+        raise InputError(f"{path}: expected an even number of graph6 strings, got {strings.size} of {strings.dtype}")
     if expected is not None and strings.size != 2 * expected:
-        raise ValueError(f"{path}: expected {expected} pairs, got {strings.size / 2:g}")
+        raise InputError(f"{path}: expected {expected} pairs, got {strings.size / 2:g}")
     graphs = [_parse(path, place, text) for place, text in enumerate(strings.reshape(-1).tolist())]
     return [Pair(group, n, first, second) for n, (first, second) in enumerate(zip(graphs[::2], graphs[1::2], strict=True))]
 
@@ -56,14 +57,14 @@ def _parse(path: Path, place: int, text: str | bytes) -> Graph:
     try:
         return parse_graph6(text)
     except ValueError as error:
-        raise ValueError(f"{path}, string {place}: {error}") from error
+        raise InputError(f"{path}, string {place}: {error}") from error
 
 
 def brec(*, data_dir: Path | None, groups: tuple[str, ...] = tuple(GROUPS)) -> list[Pair]:
     """The 400 pairs of BREC, or those of some groups."""
     unknown = [group for group in groups if group not in GROUPS]
     if unknown:
-        raise ValueError(f"unknown group {unknown[0]!r} of BREC: expected one of {[*GROUPS]}")
+        raise InputError(f"unknown group {unknown[0]!r} of BREC: expected one of {[*GROUPS]}")
     return [
         pair
         for group in groups

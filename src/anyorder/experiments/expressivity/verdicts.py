@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from anyorder.experiments.expressivity.graphs import Graph
-from anyorder.experiments.expressivity.models import GraphModel
+from anyorder.experiments.expressivity.models import GraphModel, Width
 from anyorder.experiments.expressivity.pairs import Pair
 from anyorder.experiments.expressivity.refinement import tell_apart
 from anyorder.training.config import configurable
@@ -91,17 +91,17 @@ class Judge:
     def judge(self, model: GraphModel, pair: Pair, seed: int) -> Verdict:
         """The verdict on a pair: trained where asked for and where it fits, else with random weights, if that fits."""
         began = time.process_time()
-        tuples = max(model.num_tuples(graph) for graph in (pair.first, pair.second))
-        if tuples > self.most_tuples:
+        fitting, tuples = model.fitting((pair.first, pair.second), self.most_tuples)
+        if fitting is None:
             return _verdict(pair, tuples, "does not fit", 0.0, 0.0, 1.0, began)
         if self.train and 2 * self.copies * tuples <= self.most_trained:
-            return self._trained(model, pair, tuples, seed, began)
-        return self._random(model, pair, tuples, seed, began)
+            return self._trained(fitting, pair, tuples, seed, began)
+        return self._random(fitting, pair, tuples, seed, began)
 
     def _random(self, model: GraphModel, pair: Pair, tuples: int, seed: int, began: float) -> Verdict:
         """Compare what random weights make of both graphs with what they make of relabelled copies, in float64."""
         torch.manual_seed(seed)
-        module = model.build({"channels_out": WIDTH}).double().eval()
+        module = model.build(Width(WIDTH)).double().eval()
         first, second = (copies(graph, self.random_copies + 1, seed) for graph in (pair.first, pair.second))
         graphs = [*first, *second]
         step = max(1, self.together // max(tuples, 1))
@@ -114,7 +114,7 @@ class Judge:
     def _trained(self, model: GraphModel, pair: Pair, tuples: int, seed: int, began: float) -> Verdict:
         """Train on relabelled copies to make both graphs differ, then test others of their copies."""
         torch.manual_seed(seed)
-        module = model.build({"channels_out": WIDTH}).double()
+        module = model.build(Width(WIDTH)).double()
         first, second = (copies(graph, 2 * self.copies, seed) for graph in (pair.first, pair.second))
         one, other = first[: self.copies], second[: self.copies]
         batches = [
