@@ -15,7 +15,7 @@ import torch
 from anyorder import EncoderLayer, Features, RandomFeatures, Softmax
 from anyorder.bench import barabasi_albert, executed_products, isolated, measure, peak_memory, planning, time_products
 from anyorder.bench.fits import curves, draw, exponent, table
-from anyorder.bench.isolation import Outcome
+from anyorder.bench.isolation import ProcessOutcome
 from anyorder.bench.layer import compare, list_products, report
 from anyorder.bench.measure import Timing, alternate, resident_memory
 from anyorder.bench.models import MODELS, HigherOrder, find_models
@@ -316,7 +316,7 @@ class TestScaling:
 
     def test_medians_over_seeds_and_the_most_memory(self):
         samples = tuple(Sample(5, 9, t, t, Timing(t, 2 * t, 3), int(100 * t)) for t in (1.0, 5.0, 2.0))
-        row = summarise(Case("GCN", 10, seeds=4), Outcome("out of time", samples), 1)
+        row = summarise(Case("GCN", 10, seeds=4), ProcessOutcome("out of time", samples), 1)
         assert (row.forward_seconds, row.forward_cpu_seconds, row.forward_bytes) == (2.0, 4.0, 500)
         assert (row.status, row.seeds, row.step_seconds) == ("out of time", 3, None)
 

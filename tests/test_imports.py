@@ -106,6 +106,19 @@ def test_every_folder_has_its_place() -> None:
     assert {folder(module) for module in MODULES} <= USES.keys()
 
 
+STILL_TWICE = {"Problem", "Ranges", "Run"}
+"""Classes of ops and layers that will get names of their own."""
+
+
+def test_no_class_name_occurs_twice() -> None:
+    homes: dict[str, list[str]] = {}
+    for module, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(module)
+    assert not {name: where for name, where in homes.items() if len(where) > 1 and name not in STILL_TWICE}
+
+
 def test_the_walk_sees_imports_inside_of_functions(tmp_path: Path) -> None:
     file = tmp_path / "lazy.py"
     file.write_text("def f():\n    from anyorder.cli import main\n    import anyorder.layers.linear\n")

@@ -22,7 +22,7 @@ Status = Literal["ok", "out of memory", "out of time", "failed"]
 
 
 @dataclass(frozen=True)
-class Outcome(Generic[Result]):
+class ProcessOutcome(Generic[Result]):
     """What a process did: all results if it is ``ok``, those before it stopped otherwise."""
 
     status: Status
@@ -37,7 +37,7 @@ def isolated(
     memory_limit: float | None = None,
     time_limit: float | None = None,
     threads: int | None = None,
-) -> Outcome[Result]:
+) -> ProcessOutcome[Result]:
     """Run a generator in a new process and collect what it yields.
 
     Args:
@@ -61,27 +61,27 @@ def isolated(
         ours.close()
 
 
-def _collect(process: Any, connection: Connection, deadline: float | None) -> Outcome[Any]:
+def _collect(process: Any, connection: Connection, deadline: float | None) -> ProcessOutcome[Any]:
     results: list[Any] = []
     while True:
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
         if not connection.poll(left):
-            return Outcome("out of time", tuple(results))
+            return ProcessOutcome("out of time", tuple(results))
         try:
             kind, content = connection.recv()
         except (EOFError, ConnectionResetError):
             process.join()
             return _died(process.exitcode, results)
         if kind != "result":
-            return Outcome(kind, tuple(results), content)
+            return ProcessOutcome(kind, tuple(results), content)
         results.append(content)
 
 
-def _died(code: int | None, results: list[Any]) -> Outcome[Any]:
+def _died(code: int | None, results: list[Any]) -> ProcessOutcome[Any]:
     """Without a word: the system, or a library that could not allocate, ended it."""
     if code in (-signal.SIGKILL, -signal.SIGABRT):
-        return Outcome("out of memory", tuple(results), f"ended by {signal.Signals(-code).name}")
-    return Outcome("failed", tuple(results), f"the process ended with code {code}")
+        return ProcessOutcome("out of memory", tuple(results), f"ended by {signal.Signals(-code).name}")
+    return ProcessOutcome("failed", tuple(results), f"the process ended with code {code}")
 
 
 def _child(

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from anyorder.bench.graphs import barabasi_albert
-from anyorder.bench.isolation import Outcome, isolated
+from anyorder.bench.isolation import ProcessOutcome, isolated
 from anyorder.bench.measure import Timing, measure, peak_memory, planning, resident_memory
 from anyorder.bench.models import MODELS, Workload
 from anyorder.extras import require
@@ -124,10 +124,10 @@ def run_case(case: Case, limits: Limits) -> Row:
         for sample, (forward, step) in zip(timed.results, held.results, strict=False)
     )
     stopped = timed if held.status == "ok" else held
-    return summarise(case, Outcome(stopped.status, samples, stopped.message), limits.threads)
+    return summarise(case, ProcessOutcome(stopped.status, samples, stopped.message), limits.threads)
 
 
-def summarise(case: Case, found: Outcome[Sample], threads: int) -> Row:
+def summarise(case: Case, found: ProcessOutcome[Sample], threads: int) -> Row:
     """One row from the samples of a case."""
     start = Row(case.model, case.edges, found.status, len(found.results), threads, message=_last_line(found.message))
     if not found.results:

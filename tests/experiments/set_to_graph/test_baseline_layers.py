@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from anyorder.experiments.set_to_graph.baselines.knn_gnn import GraphConvolution, KnnGraphNetwork, nearest_neighbours
 from anyorder.experiments.set_to_graph.baselines.pairs import PairBasis, PairHead, Pooling, mlp
-from anyorder.experiments.set_to_graph.baselines.s2g import DeepSetLayer, SetAttention, SetToGraph
+from anyorder.experiments.set_to_graph.baselines.s2g import DeepSetLayer, PointAttention, SetToGraph
 from anyorder.experiments.set_to_graph.baselines.siamese import Siamese, SiameseTriplet, draw_triplets
 from anyorder.experiments.set_to_graph.sets import SetBatch
 
@@ -64,7 +64,7 @@ def test_mlp_with_batch_norm_has_none_at_the_end() -> None:
 
 class TestDeepSet:
     def test_attention_is_a_softmax_average_of_its_own_set(self) -> None:
-        batch, layer = make_batch(channels=20), SetAttention(channels=20)
+        batch, layer = make_batch(channels=20), PointAttention(channels=20)
         expected = []
         for points in parts(batch):
             query, key = layer.query(points).tanh(), layer.key(points)

@@ -24,7 +24,7 @@ from anyorder.training.run import ModelConfig, PredictRequest, Splits, Task, che
 
 
 @dataclass(frozen=True, eq=False)
-class GraphBatch(Transferable):
+class ChainBatch(Transferable):
     """Graphs with a label for each node: features of order 2, nodes on the diagonal."""
 
     features: Features
@@ -34,7 +34,7 @@ class GraphBatch(Transferable):
         return self.features.num_graphs
 
 
-class ChainSet(Dataset[GraphBatch]):
+class ChainSet(Dataset[ChainBatch]):
     """Chains of equal length: the label one-hot in the loop of one end, a one in the third channel for each link."""
 
     def __init__(self, num_chains: int, length: int, *, seed: int) -> None:
@@ -50,17 +50,17 @@ class ChainSet(Dataset[GraphBatch]):
     def __len__(self) -> int:
         return len(self.classes)
 
-    def __getitem__(self, number: int) -> GraphBatch:
+    def __getitem__(self, number: int) -> ChainBatch:
         label = int(self.classes[number])
         values = torch.zeros(self.index.num_entries, 3)
         values[0, label] = 1.0
         values[self.index.num_nodes :, 2] = 1.0
-        return GraphBatch(Features.of_rows(self.index, values), torch.full((self.index.num_nodes,), label))
+        return ChainBatch(Features.of_rows(self.index, values), torch.full((self.index.num_nodes,), label))
 
 
-def collate_nodes(items: Sequence[GraphBatch]) -> GraphBatch:
+def collate_nodes(items: Sequence[ChainBatch]) -> ChainBatch:
     """One batch from several graphs."""
-    return GraphBatch(collate([item.features for item in items]), torch.cat([item.labels for item in items]))
+    return ChainBatch(collate([item.features for item in items]), torch.cat([item.labels for item in items]))
 
 
 @configurable

@@ -14,7 +14,7 @@ from anyorder.experiments.set_to_graph.baselines.pairs import PairBasis, PairHea
 from anyorder.experiments.set_to_graph.sets import SetBatch
 
 
-class SetAttention(nn.Module):
+class PointAttention(nn.Module):
     r"""An average over each set with learned weights, applied to the input itself.
 
     .. math:: y_i = \sum_j \mathrm{softmax}_j(\tanh(q(x_i)) \cdot k(x_j) / \sqrt{d})\, x_j
@@ -43,7 +43,7 @@ class DeepSetLayer(nn.Module):
         super().__init__()
         self.own = nn.Linear(channels_in, channels_out)
         self.centred = nn.Linear(channels_in, channels_out)
-        self.attention = SetAttention(channels=channels_in) if attention else None
+        self.attention = PointAttention(channels=channels_in) if attention else None
 
     def forward(self, nodes: Tensor, batch: SetBatch) -> Tensor:
         """The new node values (total nodes, channels_out), each of length one."""
