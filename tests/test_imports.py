@@ -24,6 +24,7 @@ USES = {
     **BESIDE,
     "experiments": (*HOUSE[:6], "convert", "datasets"),
     "cli": (*HOUSE[:7], *BESIDE),
+    "estimators": HOUSE[:7],
     "__init__": HOUSE[:7],
     "__main__": ("cli",),
     **dict.fromkeys(TOOLS, ()),

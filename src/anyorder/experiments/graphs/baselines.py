@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from anyorder.experiments.graphs.batch import GraphBatch
+from anyorder.experiments.graphs.norms import RowNorm
 from anyorder.extras import require
 
 
@@ -34,7 +35,7 @@ class NodeNetwork(nn.Module):
         widths = [channels_in, *[channels] * layers]
         pairs = list(pairwise(widths))
         self.layers = nn.ModuleList(_layer(kind, a, b, channels_edge) for a, b in pairs)
-        self.norms = nn.ModuleList(nn.BatchNorm1d(channels) if kind == "gin" else nn.Identity() for _ in pairs)
+        self.norms = nn.ModuleList(RowNorm(channels) if kind == "gin" else nn.Identity() for _ in pairs)
         self.drop_inputs, self.dropout = nn.Dropout(input_dropout), nn.Dropout(dropout)
 
     def forward(self, batch: GraphBatch) -> Tensor:
@@ -57,9 +58,7 @@ def _layer(kind: str, channels_in: int, channels: int, channels_edge: int) -> nn
     pyg = require("torch_geometric.nn", "pyg")
     if kind == "gcn":
         return pyg.GCNConv(channels_in, channels)
-    inner = nn.Sequential(
-        nn.Linear(channels_in, channels), nn.BatchNorm1d(channels), nn.ReLU(), nn.Linear(channels, channels)
-    )
+    inner = nn.Sequential(nn.Linear(channels_in, channels), RowNorm(channels), nn.ReLU(), nn.Linear(channels, channels))
     if channels_edge:
         return pyg.GINEConv(inner, train_eps=True, edge_dim=channels_edge)
     return pyg.GINConv(inner, train_eps=True)

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from anyorder.experiments.graphs.columns import MISSING, Columns, Floats
+from anyorder.training.shapes import Shapes
 
 MOST_VALUES = 64
 """Of a category that get a channel of their own: the most frequent ones; the others share one."""
 
 
 @dataclass(frozen=True)
-class Encoding:
+class Encoding(Shapes):
     """How columns become channels: numbers standardised (0/1 columns stay), categories one-hot, a mark where missing.
 
     >>> table = Columns.of({"age": [31, None, 7], "kind": ["a", "b", "a"]}, rows=3)

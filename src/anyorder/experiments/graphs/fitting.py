@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from anyorder.experiments.graphs.task import GraphTask
 from anyorder.experiments.graphs.values import GraphSet
 from anyorder.suggest import nearest
 from anyorder.training.checkpoints import load_model
+from anyorder.training.config import override
 from anyorder.training.fit import carry_out
 from anyorder.training.jobs import Job
 from anyorder.training.machine import Machine
@@ -124,17 +125,33 @@ def fitting_epochs(seconds: float) -> int:
     return int(min(EPOCHS, max(LEAST_EPOCHS, SECONDS / max(seconds, 1e-9))))
 
 
-def train(run: Run, folder: Path, machine: Machine, *, name: str, settings: tuple[str, ...] = ()) -> Outcome:
-    """Train, train the cheap baseline beside, and score both on the test part."""
-    assert isinstance(run.task, GraphTask)
+def fitted_run(
+    task: OwnGraphs, graphs: GraphSet, shapes: GraphShapes, fit: Fit, *, seed: int, settings: Sequence[str] = ()
+) -> tuple[Run, float]:
+    """The run with the changes of ``settings`` and as many epochs as fit the time where none are given; seconds an epoch."""
+    run = make_run(task, graphs, shapes, fit, seed=seed)
+    for setting in settings:
+        run = override(run, setting)
+    if fit.epochs is not None or any(setting.startswith("schedule.epochs") for setting in settings):
+        return run, 0.0
+    seconds = seconds_per_epoch(run, task.load(seed=seed, data_dir=None))
+    return replace(run, schedule=replace(run.schedule, epochs=fitting_epochs(seconds))), seconds
+
+
+def train(run: Run, folder: Path, machine: Machine, *, name: str, settings: tuple[str, ...] = ()) -> Record:
+    """Train into a folder."""
     kind = run.model.convolution if isinstance(run.model, GraphMessagePassing) else "ours"
-    record = carry_out(Job("own/graph", "own", name, kind, run, settings), folder, machine)
-    splits = run.task.load(seed=run.seed, data_dir=machine.data_dir)
+    return carry_out(Job("own/graph", "own", name, kind, run, settings), folder, machine)
+
+
+def compare(run: Run, folder: Path, record: Record) -> Outcome:
+    """Train the cheap baseline beside a trained model and score both on the test part."""
+    assert isinstance(run.task, GraphTask) and isinstance(run.model, GraphModel)
+    splits = run.task.load(seed=run.seed, data_dir=None)
     _, model = load_model(folder)
     assert isinstance(splits.shapes, GraphShapes)
     cheap = CheapBaseline().build(splits.shapes)
     fit_cheap(cheap, splits.train)
-    assert isinstance(run.model, GraphModel)
     ours = _scores(run.task, model, run.model, splits.test)
     return Outcome(record, ours, _scores(run.task, cheap, CheapBaseline(), splits.test), cheap.said)
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from anyorder.experiments.graphs.batch import GraphBatch
 from anyorder.experiments.graphs.goals import Goal
 from anyorder.experiments.graphs.links import with_unlinked
+from anyorder.experiments.graphs.norms import RowNorm
 from anyorder.experiments.graphs.positions import VECTORS, flip_signs
 from anyorder.experiments.graphs.shapes import GraphShapes
 from anyorder.layers import EncoderLayer, Kernel
@@ -142,7 +143,7 @@ class ReadOut(nn.Module):
         elif self.level == "nodes":
             self.head = nn.Sequential(nn.Dropout(dropout), nn.Linear(wide, channels_out))
         else:
-            norm = nn.BatchNorm1d(wide) if self.level == "graphs" else nn.Identity()
+            norm = RowNorm(wide) if self.level == "graphs" else nn.Identity()
             steps = (norm, nn.Linear(wide, channels), nn.ReLU(), nn.Dropout(dropout), nn.Linear(channels, channels_out))
             self.head = nn.Sequential(*steps)
 

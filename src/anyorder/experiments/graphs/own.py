@@ -52,6 +52,7 @@ class OwnGraphs(GraphTask):
     """Columns that are no input."""
     valid: float = 0.1
     test: float = 0.1
+    """0: no test part, and the validation part is reported in its place."""
     folds: int = 0
     fold: int = 0
     by_graph: bool = False
@@ -89,6 +90,10 @@ class OwnGraphs(GraphTask):
             return column_parts(named, "split", rows)
         if self.split_by:
             return column_parts(columns, self.split_by, rows)
+        if self.test == 0:  # all that is not for validation trains, and validation is what is reported
+            parts = random_parts(rows, self._labels(graphs, rows), valid=self.valid / 2, test=self.valid / 2, seed=seed)
+            held = np.sort(np.concatenate([parts.valid, parts.test]))
+            return RowParts(parts.train, held, held)
         owner = self._owners(graphs, rows)
         items, labels = (rows, self._labels(graphs, rows)) if owner is None else (np.unique(owner), None)
         if self.folds:
@@ -103,16 +108,16 @@ class OwnGraphs(GraphTask):
         """Answers for all rows of the training data, or of other data of the same columns."""
         config = load_run(request.folder)[0].model
         assert isinstance(config, GraphModel)
-        known, options = shapes, self.options()
+        options = self.options()
         tables = {name: Path(path) for name, path in request.options.items()}
         given = replace(options, nodes=tables.get("node_table"), graphs=tables.get("graph_table"))
         graphs = self.read(None) if request.input is None else read_graphs(request.input, given)
-        linked = known.level == "links" and not self.targets
+        linked = shapes.level == "links" and not self.targets
         pairs = candidates(graphs, tables.get("pairs")) if linked else None
-        answers = judge(model, config, known, graphs, pairs)
+        answers = judge(model, config, shapes, graphs, pairs)
         output = request.output or default_output(request.folder, request.input)
-        rows = write(output, graphs, known, answers, pairs)
-        return f"{rows} {'pairs' if linked else known.level} in {output}"
+        rows = write(output, graphs, shapes, answers, pairs)
+        return f"{rows} {'pairs' if linked else shapes.level} in {output}"
 
     def _by_files(self, graphs: GraphSet, rows: Ints, seed: int) -> RowParts:
         owner = {"graphs": np.arange(graphs.num_graphs), "nodes": graphs.node_graph, "links": graphs.edge_graph}[self.level]

@@ -9,13 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from anyorder.experiments.graphs.fitting import Fit, Outcome, Score, fitting_epochs, make_run, seconds_per_epoch, train
+from anyorder.experiments.graphs.fitting import Fit, Outcome, Score, compare, fitted_run, train
 from anyorder.experiments.graphs.own import OwnGraphs, resolve
 from anyorder.experiments.graphs.shapes import GraphShapes
 from anyorder.experiments.graphs.splits import RowParts
 from anyorder.experiments.graphs.values import GraphSet
 from anyorder.training.checkpoints import CONFIG, load_run
-from anyorder.training.config import override
 from anyorder.training.options import machine
 from anyorder.training.own import model_folder
 from anyorder.training.run import Run
@@ -36,7 +35,7 @@ def run_command(args: argparse.Namespace) -> int:
         return 0
     if args.folds:
         return _folds(args, run, folder)
-    outcome = train(run, folder, machine(args), name=args.data.name, settings=tuple(args.set))
+    outcome = _outcome(args, run, folder)
     print(table([("model", outcome.model), (f"baseline: {outcome.cheap_name}", outcome.cheap)]))
     _advise(outcome, folder, task)
     return 0
@@ -92,19 +91,10 @@ def _run(args: argparse.Namespace, task: OwnGraphs, graphs: GraphSet, shapes: Gr
     chosen = None if args.positions is None else tuple(kind for kind in args.positions if kind != "none")
     names = ("model", "channels", "layers", "dropout", "epochs", "patience", "learning_rate", "batch_size")
     fit = Fit(**{name: getattr(args, name) for name in names}, positions=chosen)
-    run = make_run(task, graphs, shapes, fit, seed=args.seed)
-    for setting in args.set:
-        run = override(run, setting)
-    if args.epochs is None and not any(setting.startswith("schedule.epochs") for setting in args.set):
-        if (folder / CONFIG).exists():
-            epochs, seconds = load_run(folder)[0].schedule.epochs, 0.0
-        else:
-            seconds = seconds_per_epoch(run, task.load(seed=args.seed, data_dir=args.data_dir))
-            epochs = fitting_epochs(seconds)
-        run = replace(run, schedule=replace(run.schedule, epochs=epochs))
-        _tell([*_sized(run, shapes), _time(run, seconds)], args)
-    else:
-        _tell(_sized(run, shapes), args)
+    if args.epochs is None and (folder / CONFIG).exists():  # go on with what was interrupted
+        fit = replace(fit, epochs=load_run(folder)[0].schedule.epochs)
+    run, seconds = fitted_run(task, graphs, shapes, fit, seed=args.seed, settings=args.set)
+    _tell([*_sized(run, shapes), *([_time(run, seconds)] if seconds else [])], args)
     return run
 
 
@@ -131,13 +121,17 @@ def _peak_memory() -> float:
     return peak / (2**30 if sys.platform == "darwin" else 2**20)
 
 
+def _outcome(args: argparse.Namespace, run: Run, folder: Path) -> Outcome:
+    return compare(run, folder, train(run, folder, machine(args), name=args.data.name, settings=tuple(args.set)))
+
+
 def _folds(args: argparse.Namespace, run: Run, folder: Path) -> int:
     """Each fold by itself, then mean and deviation."""
     outcomes: list[Outcome] = []
     for fold in range(args.folds):
         assert isinstance(run.task, OwnGraphs)
         one = replace(run, task=replace(run.task, fold=fold))
-        outcomes.append(train(one, folder / f"fold-{fold}", machine(args), name=args.data.name, settings=tuple(args.set)))
+        outcomes.append(_outcome(args, one, folder / f"fold-{fold}"))
         both = (outcomes[-1].model[0], outcomes[-1].cheap[0])
         _tell([f"fold {fold}: {both[0].name} {both[0].value:.4g}, baseline {both[1].value:.4g}"], args)
     rows: list[tuple[str, Sequence[Score]]] = [("model", _mean([each.model for each in outcomes]))]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from anyorder.experiments.graphs.encoding import Encoding
 from anyorder.experiments.graphs.values import Level
@@ -47,27 +46,3 @@ class GraphShapes(Shapes):
     @property
     def channels_edge(self) -> int:
         return self.edges.channels
-
-    def to_data(self) -> dict[str, Any]:
-        """Plain data for a file."""
-        plain: dict[str, Any] = _lists(asdict(self))
-        return plain
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> GraphShapes:
-        """Read what ``to_data`` wrote."""
-        held = {key: _tuples(value) for key, value in data.items()}
-        goal, nodes, edges = GoalShapes(**held["goal"]), Encoding(**held["nodes"]), Encoding(**held["edges"])
-        return cls(**{**held, "goal": goal, "nodes": nodes, "edges": edges})
-
-
-def _lists(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _lists(part) for key, part in value.items()}
-    return [_lists(part) for part in value] if isinstance(value, (tuple, list)) else value
-
-
-def _tuples(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _tuples(part) for key, part in value.items()}
-    return tuple(_tuples(part) for part in value) if isinstance(value, (tuple, list)) else value

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from torch import Tensor, nn
@@ -23,6 +23,7 @@ from anyorder.experiments.graphs.shapes import GoalKind, GoalShapes, GraphShapes
 from anyorder.experiments.graphs.splits import RowParts
 from anyorder.experiments.graphs.values import GraphSet, Level
 from anyorder.training.run import ModelConfig, Selection, Splits, Task
+from anyorder.training.shapes import Shapes
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,8 @@ class CollateGraphs:
 class GraphTask(Task):
     """Targets of graphs, of nodes or of edges; without targets at the level of links, which pairs are linked."""
 
-    shapes_type = GraphShapes
+    shapes_type: ClassVar[type[Shapes]] = GraphShapes
+
     level: Level = "graphs"
     targets: tuple[str, ...] = ()
     goal: GoalKind = "classification"

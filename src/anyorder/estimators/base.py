@@ -1,0 +1,64 @@
+"""What all estimators share: settings, a folder with the trained model, saving and loading."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from anyorder.errors import InputError
+from anyorder.files import read_json, write_json
+
+ESTIMATOR = "estimator.json"
+Self = TypeVar("Self", bound="FolderEstimator")
+
+
+class FolderEstimator(BaseEstimator):
+    """An estimator whose trained model lies in a folder, a temporary one until it is saved."""
+
+    def _new_folder(self) -> Path:
+        """A folder for the model of the next fit, removed with the estimator."""
+        folder = tempfile.mkdtemp(prefix="anyorder-")
+        self._folder = folder
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        return Path(folder)
+
+    def _trained(self) -> Path:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
+        return Path(self._folder)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return getattr(self, "_folder", None) is not None and hasattr(self, "fitted_")
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model and the settings: ``load`` and ``anyorder predict`` read them; nothing in it runs code."""
+        source, target = self._trained(), Path(folder)
+        if target.exists() and any(target.iterdir()):
+            raise FileExistsError(f"{target} is not empty: save into a new folder")
+        shutil.copytree(source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("logs", "last.ckpt"))
+        held = {"kind": type(self).__name__, "settings": self.get_params(deep=False), "fitted": self.fitted_}
+        write_json(target / ESTIMATOR, held)
+
+    @classmethod
+    def load(cls: type[Self], folder: str | Path) -> Self:
+        """An estimator as it was saved."""
+        path = Path(folder) / ESTIMATOR
+        held = read_json(path)
+        if not isinstance(held, dict) or held.get("kind") != cls.__name__:
+            kind = held.get("kind") if isinstance(held, dict) else None
+            raise InputError(f"{path} does not describe a {cls.__name__}, but {kind or 'something else'}")
+        settings = {name: tuple(value) if isinstance(value, list) else value for name, value in held["settings"].items()}
+        made = cls(**settings)
+        shutil.copytree(folder, made._new_folder(), dirs_exist_ok=True)
+        made._restore(held["fitted"])
+        return made
+
+    def _restore(self, fitted: dict[str, Any]) -> None:
+        """Take up what a fit had found."""
+        self.fitted_ = fitted
