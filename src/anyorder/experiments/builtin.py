@@ -77,7 +77,10 @@ SET_TO_GRAPH = Experiment(
 )
 HYPERGRAPHS = Experiment(
     "hypergraphs",
-    tables={"hypergraphs": f"{_HERE}.hypergraphs.recipes"},
+    tables={
+        "hypergraphs": f"{_HERE}.hypergraphs.recipes",
+        "hyperedge-sets": f"{_HERE}.hypergraphs.prediction.recipes",
+    },
     types={
         f"{_HERE}.hypergraphs.task": ("OwnNodes", "PublishedNodes"),
         f"{_HERE}.hypergraphs.models": (
@@ -86,6 +89,8 @@ HYPERGRAPHS = Experiment(
             "HypergraphMLP",
             "HypergraphTransformer",
         ),
+        f"{_HERE}.hypergraphs.prediction.task": ("OwnSets", "PublishedSets"),
+        f"{_HERE}.hypergraphs.prediction.models": ("SetModel",),
         f"{_HERE}.hypergraphs.literature.models": ("AllSet", "EDHNN", "EHNN", "UniGCNII"),
     },
     commands=(

@@ -19,7 +19,12 @@ MODELS = (
     "node2vec-mean",
     "node2vec-min",
 )
+SET_MODELS = ("ours", "hyper-sagnn", "nhp-cheshire", "hypergraphconv-mean")
+_TRAIN_SETS = "anyorder.experiments.hypergraphs.prediction.commands:train_sets"  # hyperedges of any size are its domain
+_FORMS = """The table has names or numbers, one column per kind of entity. Hyperedges of any size are a list, one per line,
+with the names of their nodes between tabs, commas or spaces, or a HIF file."""
 EXAMPLE = """examples:
+  anyorder train hyperedges --edges hyperedges.txt
   anyorder train hyperedges --data triples.csv --columns user,item,tag
   anyorder train hyperedges --data orders.tsv --delimiter tab --columns customer,product --weight quantity
   anyorder predict runs/hyperedges/triples-ours --candidates candidates.csv
@@ -36,10 +41,13 @@ def add_predict(parser: argparse.ArgumentParser) -> None:
 
 def add_train(parser: argparse.ArgumentParser) -> None:
     """``anyorder train hyperedges``."""
-    describe(parser, "The table has names or numbers, one column per kind of entity.", EXAMPLE)
+    describe(parser, _FORMS, EXAMPLE)
     parser.set_defaults(run=_train)
-    parser.add_argument("--data", type=Path, required=True, metavar="CSV", help="table in UTF-8; repeated rows count more")
-    parser.add_argument("--columns", required=True, metavar="A,B,...", help="columns of a tuple, two or more")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--data", type=Path, metavar="CSV", help="table in UTF-8; repeated rows count more")
+    source.add_argument("--edges", type=Path, metavar="FILE", help="hyperedges of any size, one per line")
+    source.add_argument("--hif", type=Path, metavar="FILE", help="hyperedges of any size in a HIF file (.json, .json.gz)")
+    parser.add_argument("--columns", metavar="A,B,...", help="columns of a tuple, two or more, for --data")
     parser.add_argument("--weight", metavar="COLUMN", help="column with the weight of a row (default: 1 for every row)")
     parser.add_argument(
         "--no-header", action="store_true", help="read a file without a line of column names: --columns names them in order"
@@ -47,13 +55,26 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--delimiter", default=",", metavar="CHAR", help="character between fields, or 'tab' (default: ,)")
     add_shares(parser, "distinct tuples", rest="the remaining tuples")
     parser.add_argument("--negatives", type=count, default=5, metavar="N", help="number of negatives per tuple (default: 5)")
-    parser.add_argument("--model", choices=MODELS, default="ours", help="model (default: ours)")
+    sets = f"for --edges and --hif {', '.join(SET_MODELS)}"
+    models = [*MODELS, *(name for name in SET_MODELS if name not in MODELS)]
+    parser.add_argument("--model", choices=models, default="ours", help=f"model; {sets} (default: ours)")
     add_options(parser, "hyperedges", epochs=100, items="tuples", batch_size=256, patience=20)
 
 
 def _train(args: argparse.Namespace) -> int:
+    from anyorder.training.registry import function
     from anyorder.training.run import Optimiser, Run, Schedule
 
+    if args.data is None:
+        if args.columns or args.weight:
+            raise ValueError("--columns and --weight belong to a table, --data: a list of hyperedges has neither")
+        return int(function(_TRAIN_SETS)(args))
+    if not args.columns:
+        raise ValueError("--columns is needed with --data: the columns of a tuple, such as user,item,tag")
+    if args.model not in MODELS:
+        raise ValueError(
+            f"{args.model} scores hyperedges of any size, --edges or --hif: expected one of {', '.join(MODELS)}"
+        )
     folder = model_folder(args, "hyperedges", args.data.stem)
     kind: Any = "rmsprop" if args.model == "hyper-sagnn-walks" else "adam"
     ours = args.model.startswith("ours")  # as in the table: overfits later, and validation has less noise

@@ -30,7 +30,7 @@ STRUCTURE = ("log degree", "mean log edge size")
 
 def read_edge_list(edges: PathName, *, features: PathName | None = None, labels: PathName | None = None) -> NamedHypergraph:
     """The hypergraph of a list of hyperedges; without features, nodes have those of ``structural_features``."""
-    members = _edges(Path(edges))
+    members = read_sets(Path(edges))
     names = dict.fromkeys(name for edge in members for name in edge)
     table, columns = _feature_table(Path(features), names) if features is not None else ({}, ())
     classes = _label_table(Path(labels), names) if labels is not None else {}
@@ -124,7 +124,8 @@ def _classes(given: Sequence[str]) -> tuple[tuple[str, ...], Tensor]:
     return names, torch.tensor([place.get(name, UNKNOWN) for name in given], dtype=torch.int64)
 
 
-def _edges(path: Path) -> list[list[str]]:
+def read_sets(path: Path) -> list[list[str]]:
+    """The names of the nodes of each hyperedge, one per line."""
     lines = [(number, text) for number, text in read_lines(path) if not text.startswith("#")]
     if not lines:
         raise ValueError(f"{path} has no hyperedges: expected one per line, with the names of its nodes")

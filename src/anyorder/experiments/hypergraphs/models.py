@@ -152,11 +152,11 @@ class PreparedIncidence(Transferable):
     def of(cls, graph: Hypergraph, neighbours: int = 0) -> PreparedIncidence:
         members, edges = graph.members, graph.edge_of
         incidence = IncidenceSet.build(members, edges, num_nodes=graph.num_nodes, num_edges=graph.num_edges)
-        alike = graph.once(("alike", neighbours), lambda of: _alike(of, neighbours)) if neighbours else None
+        alike = graph.once(("alike", neighbours), lambda of: alike_nodes(of, neighbours)) if neighbours else None
         return cls(rows_of(graph), incidence, alike, graph.edge_features)
 
 
-def _alike(graph: Hypergraph, count: int) -> SparseMatrix:
+def alike_nodes(graph: Hypergraph, count: int) -> SparseMatrix:
     near, number = Neighbours.build(node_features(graph), count), graph.num_nodes
     rows = torch.arange(number).repeat_interleave(near.rows.shape[1])
     return SparseMatrix.build(rows, near.rows.flatten(), near.weights.flatten(), (number, number))

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from anyorder.experiments.hypergraphs.baselines import node_features, with_loops
 from anyorder.experiments.hypergraphs.data import Hypergraph
+from anyorder.layers.checks import check_positive
 from anyorder.layouts.transfer import Transferable
 from anyorder.ops.dropout import Dropout
 from anyorder.ops.sparse_matrix import SparseMatrix
@@ -74,6 +75,7 @@ class Perceptron(nn.Module):
         self, *, channels_in: int, channels: int, channels_out: int, layers: int, dropout: float, norm: bool
     ) -> None:
         super().__init__()
+        check_positive(channels_in=channels_in, channels=channels, channels_out=channels_out)
         widths = [channels_in, *[channels] * (layers - 1), channels_out] if layers else []
         self.linears = nn.ModuleList(RowsLinear(a, b) for a, b in pairwise(widths))
         self.norms = nn.ModuleList(nn.LayerNorm(width) if norm else nn.Identity() for width in widths[1:-1])
