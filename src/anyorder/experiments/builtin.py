@@ -89,6 +89,7 @@ HYPERGRAPHS = Experiment(
             "HypergraphMLP",
             "HypergraphTransformer",
         ),
+        f"{_HERE}.hypergraphs.sampling": ("Limits",),
         f"{_HERE}.hypergraphs.prediction.task": ("OwnSets", "PublishedSets"),
         f"{_HERE}.hypergraphs.prediction.models": ("SetModel",),
         f"{_HERE}.hypergraphs.literature.models": ("AllSet", "EDHNN", "EHNN", "UniGCNII"),

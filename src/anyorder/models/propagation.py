@@ -47,9 +47,9 @@ class Gathering(nn.Module):
         value = self._heads(rows)
         weighted = key.unsqueeze(3) * value.unsqueeze(2)
         both = incidence(torch.cat([weighted.flatten(1), key.flatten(1)], 1))
-        sums, totals = both.split([weighted[0].numel(), key[0].numel()], 1)
-        found = (query.unsqueeze(3) * sums.view(-1, *weighted.shape[1:])).sum(2)
-        norm = (query * totals.view(-1, *key.shape[1:])).sum(2)
+        sums, totals = both.split([weighted.shape[1:].numel(), key.shape[1:].numel()], 1)
+        found = (query.unsqueeze(3) * sums.unflatten(1, weighted.shape[1:])).sum(2)
+        norm = (query * totals.unflatten(1, key.shape[1:])).sum(2)
         return (found / norm.clamp(min=torch.finfo(norm.dtype).tiny).unsqueeze(2)).flatten(1)
 
     def _heads(self, rows: Tensor) -> Tensor:

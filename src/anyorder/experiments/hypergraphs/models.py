@@ -13,6 +13,7 @@ from anyorder.experiments.hypergraphs.baselines import node_features
 from anyorder.experiments.hypergraphs.data import Hypergraph
 from anyorder.experiments.hypergraphs.literature.models import EDHNN, EHNN, AllSet, UniGCNII
 from anyorder.experiments.hypergraphs.literature.star import Rows, rows_of
+from anyorder.experiments.hypergraphs.sampling import Part, restricted
 from anyorder.experiments.hypergraphs.shapes import HypergraphShapes
 from anyorder.layers import Elu, RandomFeatures
 from anyorder.layouts.incidence import IncidenceSet
@@ -53,6 +54,10 @@ class CliqueGCN(HypergraphModel):
     dropout: float = 0.5
     pairs: Literal["count", "mean"] = "count"
     """How much an edge adds to each of its pairs: 1, or 1 / (size - 1)."""
+
+    @property
+    def hops(self) -> int:
+        return self.layers + 1  # the degrees of nodes that are read
 
     def prepare(self, hypergraph: Hypergraph) -> Transferable:
         from anyorder.experiments.hypergraphs.baselines import clique_expansion
@@ -119,7 +124,16 @@ class HypergraphTransformer(HypergraphModel):
     """An MLP for every hyperedge and node in a layer, and weights generated from the size of a hyperedge."""
 
     def prepare(self, hypergraph: Hypergraph) -> Transferable:
-        return PreparedIncidence.of(hypergraph, self.neighbours)
+        return PreparedIncidence.of(hypergraph, self.links(hypergraph))
+
+    def links(self, hypergraph: Hypergraph) -> SparseMatrix | None:
+        if not self.neighbours:
+            return None
+        return hypergraph.once(("alike", self.neighbours), lambda graph: alike_nodes(graph, self.neighbours))
+
+    def prepare_part(self, whole: Hypergraph, part: Part) -> Transferable:
+        links = self.links(whole)
+        return PreparedIncidence.of(part.graph, None if links is None else restricted(links, part.nodes))
 
     def build(self, shapes: HypergraphShapes) -> nn.Module:
         return OnIncidence(
@@ -149,14 +163,14 @@ class PreparedIncidence(Transferable):
     edge_features: Tensor | None = None
 
     @classmethod
-    def of(cls, graph: Hypergraph, neighbours: int = 0) -> PreparedIncidence:
+    def of(cls, graph: Hypergraph, alike: SparseMatrix | None = None) -> PreparedIncidence:
         members, edges = graph.members, graph.edge_of
         incidence = IncidenceSet.build(members, edges, num_nodes=graph.num_nodes, num_edges=graph.num_edges)
-        alike = graph.once(("alike", neighbours), lambda of: alike_nodes(of, neighbours)) if neighbours else None
         return cls(rows_of(graph), incidence, alike, graph.edge_features)
 
 
 def alike_nodes(graph: Hypergraph, count: int) -> SparseMatrix:
+    """The nodes with the most similar features, with weights that sum to 1."""
     near, number = Neighbours.build(node_features(graph), count), graph.num_nodes
     rows = torch.arange(number).repeat_interleave(near.rows.shape[1])
     return SparseMatrix.build(rows, near.rows.flatten(), near.weights.flatten(), (number, number))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -26,6 +26,7 @@ from anyorder.experiments.hypergraphs.data import (
 from anyorder.experiments.hypergraphs.files import read_edge_list, read_hif_hypergraph
 from anyorder.experiments.hypergraphs.predictions import default_output, read_request, write_predictions
 from anyorder.experiments.hypergraphs.published import read_published
+from anyorder.experiments.hypergraphs.sampling import Limits, sample_part
 from anyorder.experiments.hypergraphs.shapes import HypergraphShapes, Normalisation, normalised, shapes_of
 from anyorder.layouts.transfer import Transferable
 from anyorder.training.answers import finite_answers
@@ -72,6 +73,40 @@ class Collate:
         return HypergraphBatch(graph.once(self.model, self.model.prepare), nodes, graph.labels[nodes])
 
 
+class NodesApart(Dataset[tuple[Hypergraph, int]]):
+    """An item for each node of a split."""
+
+    def __init__(self, hypergraph: Hypergraph, nodes: Tensor) -> None:
+        self.hypergraph, self.nodes = hypergraph, nodes
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __getitem__(self, number: int) -> tuple[Hypergraph, int]:
+        return self.hypergraph, int(self.nodes[number])
+
+
+class CollateParts:
+    """Some nodes and what a model reads for them; what is sampled depends on the nodes alone, so that runs repeat."""
+
+    def __init__(self, model: HypergraphModel, limits: Limits) -> None:
+        self.model, self.limits = model, limits
+
+    def __call__(self, items: Sequence[tuple[Hypergraph, int]]) -> HypergraphBatch:
+        graph, nodes = items[0][0], torch.tensor([node for _, node in items])
+        assert graph.labels is not None
+        seed = int.from_bytes(hashlib.sha256(nodes.numpy().tobytes()).digest()[:7], "big")
+        part = sample_part(
+            graph,
+            nodes,
+            hops=self.model.hops,
+            limits=self.limits,
+            links=self.model.links(graph),
+            generator=torch.Generator().manual_seed(seed),
+        )
+        return HypergraphBatch(self.model.prepare_part(graph, part), torch.arange(len(nodes)), graph.labels[nodes])
+
+
 @dataclass(frozen=True)
 class NodeClassification(Task):
     """Full-batch training on the classes of the training nodes; the best validation accuracy counts."""
@@ -83,6 +118,10 @@ class NodeClassification(Task):
     """Features as they are, divided by the sum of their row, or with mean 0 and deviation 1 in each column."""
     updates: int = 1
     """Steps in an epoch, between two evaluations."""
+    sampled: bool = False
+    """Batches of ``batch_size`` nodes with what they read, for hypergraphs that are too large for one step."""
+    limits: Limits = field(default_factory=Limits)
+    """How much of it is read where batches are sampled."""
 
     @abstractmethod
     def read(self, data_dir: Path | None) -> NamedHypergraph:
@@ -102,13 +141,16 @@ class NodeClassification(Task):
         shapes = shapes_of(data, self.normalise)
         graph = normalised(data.hypergraph, shapes)
         shapes = replace(shapes, digest=_digest(data.hypergraph, split))
+        if self.sampled:
+            parts = [NodesApart(graph, nodes) for nodes in (split.train, split.valid, split.test)]
+            return Splits(*parts, shapes, shapes.digest or "")
         valid, test = WholeHypergraph(graph, split.valid), WholeHypergraph(graph, split.test)
         return Splits(WholeHypergraph(graph, split.train, self.updates), valid, test, shapes, shapes.digest or "")
 
     def collate(self, model: ModelConfig) -> Callable[[Sequence[Any]], Any]:
         if not isinstance(model, HypergraphModel):
             raise TypeError(f"{type(model).__name__} is no model of hypergraphs: expected one that can prepare them")
-        return Collate(model)
+        return CollateParts(model, self.limits) if self.sampled else Collate(model)
 
     def loss(self, model: nn.Module, batch: HypergraphBatch) -> Tensor:
         return functional.cross_entropy(model(batch.inputs)[batch.nodes], batch.labels)

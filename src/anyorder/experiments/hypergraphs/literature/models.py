@@ -90,6 +90,10 @@ class UniGCNII(OnStar):
     """How much of a layer is its weight matrix, less in deeper layers."""
     input_dropout: float = 0.5
 
+    @property
+    def hops(self) -> int:
+        return self.layers + 1  # the degrees of nodes that are read
+
     def build(self, shapes: HypergraphShapes) -> nn.Module:
         from anyorder.experiments.hypergraphs.literature.unigcnii import UniGCNIINetwork
 

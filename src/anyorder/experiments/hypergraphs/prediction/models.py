@@ -79,7 +79,7 @@ class PropagatedRows(nn.Module):
 
     def __init__(self, channels_in: int, channels: int, layers: int, dropout: float) -> None:
         super().__init__()
-        widths = {"channels_in": channels_in, "channels": channels, "channels_out": channels}
+        widths: dict[str, Any] = {"channels_in": channels_in, "channels": channels, "channels_out": channels}
         self.model = PropagationEncoder(**widths, layers=layers, heads=4, dropout=dropout, keep=0.5)
 
     def forward(self, x: Observed) -> Tensor:
