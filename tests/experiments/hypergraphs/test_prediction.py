@@ -12,11 +12,11 @@ from anyorder.cli import main
 from anyorder.experiments.hypergraphs.data import Hypergraph, NamedHypergraph
 from anyorder.experiments.hypergraphs.files import STRUCTURE, structural_features
 from anyorder.experiments.hypergraphs.prediction.measures import set_metrics
-from anyorder.experiments.hypergraphs.prediction.models import SET_MODELS, SetModel, SetShapes
-from anyorder.experiments.hypergraphs.prediction.negatives import KINDS, NegativeSampler
+from anyorder.experiments.hypergraphs.prediction.models import SET_MODELS, EdgeSetShapes, SetModel
+from anyorder.experiments.hypergraphs.prediction.negatives import KINDS, SetNegatives
 from anyorder.experiments.hypergraphs.prediction.scorers import pairs_of, set_mean, set_range
 from anyorder.experiments.hypergraphs.prediction.sets import Candidates, check_no_leak, distinct_sets, split_edges
-from anyorder.experiments.hypergraphs.prediction.task import OwnSets, listed, observed_hypergraph
+from anyorder.experiments.hypergraphs.prediction.task import OwnEdgeSets, listed, observed_hypergraph
 
 
 def groups(count: int = 60, *, seed: int = 0) -> Hypergraph:
@@ -62,7 +62,7 @@ def test_a_held_out_hyperedge_that_leaks_is_found():
 
 
 def test_loading_refuses_a_split_that_leaks(tmp_path, monkeypatch):
-    task = OwnSets(edges=str(write_edges(tmp_path / "edges.txt")))
+    task = OwnEdgeSets(edges=str(write_edges(tmp_path / "edges.txt")))
     task.load(seed=0, data_dir=None)
     honest = observed_hypergraph
     place = "anyorder.experiments.hypergraphs.prediction.task.observed_hypergraph"
@@ -73,7 +73,7 @@ def test_loading_refuses_a_split_that_leaks(tmp_path, monkeypatch):
 
 def test_what_is_held_out_changes_nothing_that_training_sees(tmp_path):
     """Messages, features, positives and negatives of the training are those of the observed hyperedges."""
-    task = OwnSets(edges=str(write_edges(tmp_path / "edges.txt")))
+    task = OwnEdgeSets(edges=str(write_edges(tmp_path / "edges.txt")))
     data = task.read(None)
     split = task.split(data, 0)
     item = task.load(seed=0, data_dir=None).train[0]
@@ -103,7 +103,7 @@ def featured(graph: Hypergraph) -> Hypergraph:
 @pytest.mark.parametrize("kind", KINDS)
 def test_negatives_have_the_size_and_are_no_hyperedges(kind):
     sets = distinct_sets(groups())
-    sampler = NegativeSampler(sets, num_nodes=30, known=sets, seed=0)
+    sampler = SetNegatives(sets, num_nodes=30, known=sets, seed=0)
     drawn = [sampler.draw(nodes, kind) for nodes in sets]
     assert [len(nodes) for nodes in drawn] == [len(nodes) for nodes in sets]
     assert not set(drawn) & set(sets)
@@ -116,7 +116,7 @@ def test_negatives_have_the_size_and_are_no_hyperedges(kind):
 def test_a_hypergraph_of_all_pairs_has_no_negatives():
     every = [frozenset({0, 1}), frozenset({0, 2}), frozenset({1, 2})]
     with pytest.raises(ValueError, match="no set of 2 nodes"):
-        NegativeSampler(every, num_nodes=3, known=every, seed=0).draw(every[0], "size")
+        SetNegatives(every, num_nodes=3, known=every, seed=0).draw(every[0], "size")
 
 
 def test_pools_over_sets_match_the_definition():
@@ -138,7 +138,7 @@ def test_scores_do_not_depend_on_the_names_of_nodes(row):
     torch.manual_seed(0)
     graph = Hypergraph.of_edges([[0, 1, 2], [2, 3], [1, 4, 5, 3]], num_nodes=6, node_features=torch.randn(6, 4))
     model = SET_MODELS[row]
-    network = model.build(SetShapes(4)).eval()
+    network = model.build(EdgeSetShapes(4)).eval()
     order = torch.randperm(6)
     place = order.argsort()
     moved = Hypergraph.of_edges(

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from anyorder.experiments.hypergraphs.data import Hypergraph
 from anyorder.experiments.hypergraphs.models import MODELS
-from anyorder.experiments.hypergraphs.sampling import Limits, sample_part
+from anyorder.experiments.hypergraphs.sampling import ReadLimits, sample_part
 from anyorder.experiments.hypergraphs.shapes import HypergraphShapes
 from anyorder.experiments.hypergraphs.task import CollateParts, NodesApart
 
@@ -39,7 +39,7 @@ def test_outputs_and_gradients_are_those_of_the_whole(row):
     functional.cross_entropy(whole, graph.labels[asked]).backward()
     expected = [weight.grad.clone() for weight in network.parameters()]
     network.zero_grad()
-    batch = CollateParts(model, Limits())([NodesApart(graph, asked)[n] for n in range(4)])
+    batch = CollateParts(model, ReadLimits())([NodesApart(graph, asked)[n] for n in range(4)])
     found = network(batch.inputs)[batch.nodes]
     torch.testing.assert_close(found, whole, atol=1e-5, rtol=1e-5)
     functional.cross_entropy(found, batch.labels).backward()
@@ -59,7 +59,7 @@ def test_a_part_is_smaller_than_the_whole_and_the_nodes_asked_for_come_first():
 
 def test_limits_hold_and_samples_repeat():
     hub = Hypergraph.of_edges([[0, *range(1 + 9 * n, 10 + 9 * n)] for n in range(20)], num_nodes=181)
-    limits = Limits(edges_per_node=3, nodes_per_edge=4)
+    limits = ReadLimits(edges_per_node=3, nodes_per_edge=4)
     parts = [
         sample_part(hub, torch.tensor([0]), hops=1, limits=limits, generator=torch.Generator().manual_seed(seed))
         for seed in (0, 0, 1)
@@ -70,7 +70,7 @@ def test_limits_hold_and_samples_repeat():
     assert torch.equal(parts[0].nodes, parts[1].nodes)
     assert not torch.equal(parts[0].nodes, parts[2].nodes)
     with pytest.raises(ValueError, match="at least 0"):
-        Limits(edges_per_node=-1)
+        ReadLimits(edges_per_node=-1)
 
 
 def test_nodes_in_no_edge_stand_alone():

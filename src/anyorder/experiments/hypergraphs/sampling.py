@@ -24,7 +24,7 @@ class Part:
 
 @configurable
 @dataclass(frozen=True)
-class Limits:
+class ReadLimits:
     """How much is read: hyperedges of a node and nodes of a hyperedge in a layer, at most; 0 for all."""
 
     edges_per_node: int = 0
@@ -61,7 +61,7 @@ def sample_part(
     asked: Tensor,
     *,
     hops: int,
-    limits: Limits | None = None,
+    limits: ReadLimits | None = None,
     links: SparseMatrix | None = None,
     generator: torch.Generator | None = None,
 ) -> Part:
@@ -70,7 +70,7 @@ def sample_part(
     ``links`` are further nodes that a node reads. Without limits, layers that read hyperedges and their nodes alone give the
     nodes asked for what they give on the whole hypergraph.
     """
-    limits, generator = limits or Limits(), generator or torch.Generator().manual_seed(0)
+    limits, generator = limits or ReadLimits(), generator or torch.Generator().manual_seed(0)
     by_node = graph.once("edges of nodes", _edges_of_nodes)
     by_edge = _Lists(graph.offsets, graph.members)
     seen = torch.zeros(graph.num_nodes, dtype=torch.bool)

@@ -26,7 +26,7 @@ from anyorder.experiments.hypergraphs.data import (
 from anyorder.experiments.hypergraphs.files import read_edge_list, read_hif_hypergraph
 from anyorder.experiments.hypergraphs.predictions import default_output, read_request, write_predictions
 from anyorder.experiments.hypergraphs.published import read_published
-from anyorder.experiments.hypergraphs.sampling import Limits, sample_part
+from anyorder.experiments.hypergraphs.sampling import ReadLimits, sample_part
 from anyorder.experiments.hypergraphs.shapes import HypergraphShapes, Normalisation, normalised, shapes_of
 from anyorder.layouts.transfer import Transferable
 from anyorder.training.answers import finite_answers
@@ -89,7 +89,7 @@ class NodesApart(Dataset[tuple[Hypergraph, int]]):
 class CollateParts:
     """Some nodes and what a model reads for them; what is sampled depends on the nodes alone, so that runs repeat."""
 
-    def __init__(self, model: HypergraphModel, limits: Limits) -> None:
+    def __init__(self, model: HypergraphModel, limits: ReadLimits) -> None:
         self.model, self.limits = model, limits
 
     def __call__(self, items: Sequence[tuple[Hypergraph, int]]) -> HypergraphBatch:
@@ -120,7 +120,7 @@ class NodeClassification(Task):
     """Steps in an epoch, between two evaluations."""
     sampled: bool = False
     """Batches of ``batch_size`` nodes with what they read, for hypergraphs that are too large for one step."""
-    limits: Limits = field(default_factory=Limits)
+    limits: ReadLimits = field(default_factory=ReadLimits)
     """How much of it is read where batches are sampled."""
 
     @abstractmethod

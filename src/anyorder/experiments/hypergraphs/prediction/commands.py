@@ -8,7 +8,7 @@ import argparse
 def train_sets(args: argparse.Namespace) -> int:
     """Train on a list of hyperedges or a HIF file."""
     from anyorder.experiments.hypergraphs.prediction.models import SET_MODELS
-    from anyorder.experiments.hypergraphs.prediction.task import OwnSets
+    from anyorder.experiments.hypergraphs.prediction.task import OwnEdgeSets
     from anyorder.suggest import nearest
     from anyorder.training.own import model_folder, train
     from anyorder.training.run import Optimiser, Run, Schedule, slug
@@ -19,7 +19,7 @@ def train_sets(args: argparse.Namespace) -> int:
     source = args.hif or args.edges
     folder = model_folder(args, "hyperedges", source.stem)
     path, shares = str(source.absolute()), {"valid_share": args.valid, "test_share": args.test}
-    task = OwnSets(hif=path, **shares) if args.hif else OwnSets(edges=path, **shares)
+    task = OwnEdgeSets(hif=path, **shares) if args.hif else OwnEdgeSets(edges=path, **shares)
     schedule = Schedule(epochs=args.epochs, patience=args.patience)
     run = Run(task, models[args.model], Optimiser("adam", args.learning_rate), schedule, batch_size=1, seed=args.seed)
     use = f"`anyorder predict {folder} --candidates FILE` scores sets of nodes, one per line"

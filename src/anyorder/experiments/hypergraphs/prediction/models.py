@@ -31,7 +31,7 @@ SCORES: dict[str, type[nn.Module]] = {
 
 
 @dataclass(frozen=True)
-class SetShapes(Shapes):
+class EdgeSetShapes(Shapes):
     """What a model must know to score sets of nodes."""
 
     channels_in: int

@@ -13,7 +13,7 @@ KINDS: tuple[Kind, ...] = ("size", "motif", "clique")
 TRIES = 50
 
 
-class NegativeSampler:
+class SetNegatives:
     """Draws negatives from observed hyperedges alone; a set in ``known`` is never drawn.
 
     size: nodes at random, as many as in the hyperedge. motif: a connected set, grown from node to node along observed

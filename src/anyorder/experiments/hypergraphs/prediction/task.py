@@ -24,8 +24,8 @@ from anyorder.experiments.hypergraphs.files import (
     structural_features,
 )
 from anyorder.experiments.hypergraphs.prediction.measures import set_metrics
-from anyorder.experiments.hypergraphs.prediction.models import Observed, SetModel, SetShapes
-from anyorder.experiments.hypergraphs.prediction.negatives import KINDS, NegativeSampler
+from anyorder.experiments.hypergraphs.prediction.models import EdgeSetShapes, Observed, SetModel
+from anyorder.experiments.hypergraphs.prediction.negatives import KINDS, SetNegatives
 from anyorder.experiments.hypergraphs.prediction.sets import (
     Candidates,
     EdgeSplit,
@@ -46,7 +46,7 @@ MOST_CHANNELS, DIRECTIONS = 4096, 256
 
 
 @dataclass(frozen=True, eq=False)
-class SetBatch(Transferable):
+class EdgeSetBatch(Transferable):
     """What is observed, hyperedges to tell, and for each as many negatives of each kind."""
 
     observed: Observed
@@ -88,10 +88,10 @@ class CollateSets:
     def __init__(self, model: SetModel) -> None:
         self.model = model
 
-    def __call__(self, items: Sequence[SetItem]) -> SetBatch:
+    def __call__(self, items: Sequence[SetItem]) -> EdgeSetBatch:
         [item] = items
         observed = item.graph.once(self.model, self.model.prepare)
-        return SetBatch(observed, item.positives, item.negatives, item.kinds)
+        return EdgeSetBatch(observed, item.positives, item.negatives, item.kinds)
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class HyperedgePrediction(Task):
     without features have those of the observed hypergraph, and a channel of their own.
     """
 
-    shapes_type = SetShapes
+    shapes_type = EdgeSetShapes
     predict_options: ClassVar[tuple[str, ...]] = ("candidates",)
 
     split_by: SplitBy = "edges"
@@ -139,13 +139,13 @@ class HyperedgePrediction(Task):
         told = [frozenset(nodes) for part in (parts["train"].positives, parts["train"].negatives) for nodes in listed(part)]
         check_no_leak(graph, told, (*split.valid, *split.test))
         assert graph.node_features is not None
-        shapes = SetShapes(graph.node_features.shape[1], _digest(split))
+        shapes = EdgeSetShapes(graph.node_features.shape[1], _digest(split))
         train = OneItem(parts["train"], self.updates)
         return Splits(train, OneItem(parts["valid"]), OneItem(parts["test"]), shapes, shapes.digest)
 
     def _item(self, graph: Hypergraph, sets: Sequence[NodeSet], split: EdgeSplit, *, seed: int, pool: int) -> SetItem:
         """Hyperedges, and ``pool`` negatives of each kind for each, one after the other."""
-        sampler = NegativeSampler(split.train, num_nodes=graph.num_nodes, known=split.every, seed=seed)
+        sampler = SetNegatives(split.train, num_nodes=graph.num_nodes, known=split.every, seed=seed)
         drawn = [
             (sampler.draw(nodes, kind), number) for nodes in sets for number, kind in enumerate(KINDS) for _ in range(pool)
         ]
@@ -157,7 +157,7 @@ class HyperedgePrediction(Task):
             raise TypeError(f"{type(model).__name__} scores no sets of nodes: expected a SetModel")
         return CollateSets(model)
 
-    def loss(self, model: nn.Module, batch: SetBatch) -> Tensor:
+    def loss(self, model: nn.Module, batch: EdgeSetBatch) -> Tensor:
         count = len(batch.positives)
         told = torch.rand(count) < self.told
         told[torch.randint(count, ())] = True
@@ -170,7 +170,7 @@ class HyperedgePrediction(Task):
         labels = torch.cat([torch.ones(len(which)), torch.zeros(len(which))]).to(scores.device)
         return functional.binary_cross_entropy_with_logits(scores, labels)
 
-    def evaluate(self, model: nn.Module, batch: SetBatch) -> dict[str, Tensor]:
+    def evaluate(self, model: nn.Module, batch: EdgeSetBatch) -> dict[str, Tensor]:
         sets = batch.positives.joined(batch.negatives)
         kinds = torch.cat([torch.full((len(batch.positives),), -1, device=batch.kinds.device), batch.kinds])
         return {"score": model(batch.observed, sets), "kind": kinds, "size": sets.sizes}
@@ -178,7 +178,7 @@ class HyperedgePrediction(Task):
     def metrics(self, collected: dict[str, Tensor]) -> dict[str, float]:
         return set_metrics(collected["score"], collected["kind"], collected["size"])
 
-    def predict(self, model: nn.Module, shapes: SetShapes, request: PredictRequest) -> str:
+    def predict(self, model: nn.Module, shapes: EdgeSetShapes, request: PredictRequest) -> str:
         """Score the sets of nodes of a file, one per line, after the observed hyperedges of the training."""
         from anyorder.training.checkpoints import load_run
 
@@ -217,7 +217,7 @@ class PublishedSets(HyperedgePrediction):
 
 @configurable
 @dataclass(frozen=True)
-class OwnSets(HyperedgePrediction):
+class OwnEdgeSets(HyperedgePrediction):
     """A user's hypergraph: a list of hyperedges, perhaps with a CSV file of features, or a HIF file."""
 
     edges: str = ""
