@@ -7,7 +7,7 @@ LOG := $(VENV)/pip.log
 EXTRAS := fast,train,pyg,molecules,jets,hypergraphs,plot,dev
 export OMP_NUM_THREADS ?= 2
 
-.PHONY: demo test test-slow check setup bench clean
+.PHONY: demo test test-slow check setup bench clean fuzz kill
 
 # Table 1 of the paper on the quick scale: a few minutes on two cores.
 demo: setup
@@ -29,6 +29,17 @@ test-slow: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow
 
 check: test test-slow
+
+# Every reader against files changed at random: a table of outcomes, exit code 1 if one is not ours.
+MINUTES ?= 10
+FIRST ?= 0
+fuzz: setup
+	PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m fuzz --minutes $(MINUTES) --first $(FIRST)
+
+# Trainings of all kinds that are killed, started twice and run out of disk: a table, exit code 1 if a result is another.
+RUNS ?= 20
+kill: setup
+	PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m kills --runs $(RUNS)
 
 setup: $(STAMP)
 

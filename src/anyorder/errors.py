@@ -16,8 +16,12 @@ class InputError(ValueError):
     """Something that came from outside is not as expected; the message says where, what was expected and what came.
 
     Every reader raises it for a file that is there and cannot be used. A file that is missing or may not be read stays an
-    ``OSError`` of the system.
+    ``OSError`` of the system. What a file holds may be long: its message is cut.
     """
+
+    def __init__(self, message: str = "") -> None:
+        cut = f"{message[:_LONGEST]} ... {message[-_LONGEST // 4 :]}" if len(message) > 2 * _LONGEST else message
+        super().__init__(cut)
 
 
 @contextmanager

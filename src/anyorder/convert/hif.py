@@ -11,6 +11,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -43,11 +44,13 @@ def read_hif(path: str | PathLike[str]) -> dict[str, Any]:
 def _unpacked(path: Path) -> bytes:
     if path.suffix != ".gz":
         return path.read_bytes()
+    raw = bytearray()
     with gzip.open(path) as file:
-        raw = file.read(MAX_BYTES + 1)
-    if len(raw) > MAX_BYTES:
-        raise InputError(f"{path} unpacks to more than the {MAX_BYTES:,} bytes that are read")
-    return raw
+        while piece := file.read(1 << 20):
+            raw += piece
+            if len(raw) > MAX_BYTES:
+                raise InputError(f"{path} unpacks to more than the {MAX_BYTES:,} bytes that are read")
+    return bytes(raw)
 
 
 def write_hif(path: str | PathLike[str], document: Document) -> None:
@@ -78,8 +81,9 @@ def from_hif(
     >>> from_hif({"incidences": incidences}, orderings="one").index.tuples.tolist()
     [[0, 1, 2]]
     """
-    hypergraph = parse(document if isinstance(document, Mapping) else read_hif(document))
-    return features_of(hypergraph, order, Reading(node, edge, orderings, share, duplicates, dtype))
+    with _naming(document):
+        hypergraph = parse(document if isinstance(document, Mapping) else read_hif(document))
+        return features_of(hypergraph, order, Reading(node, edge, orderings, share, duplicates, dtype))
 
 
 def from_hif_by_size(
@@ -93,8 +97,14 @@ def from_hif_by_size(
     dtype: torch.dtype | None = None,
 ) -> dict[int, Features]:
     """Features of each size of hyperedge, ``{order: Features}``, all on the same nodes; options as in ``from_hif``."""
-    hypergraph = parse(document if isinstance(document, Mapping) else read_hif(document))
-    return features_by_size(hypergraph, Reading(node, edge, orderings, share, duplicates, dtype))
+    with _naming(document):
+        hypergraph = parse(document if isinstance(document, Mapping) else read_hif(document))
+        return features_by_size(hypergraph, Reading(node, edge, orderings, share, duplicates, dtype))
+
+
+def _naming(document: Document | str | PathLike[str]) -> AbstractContextManager[None]:
+    """What is wrong with a document of the caller's is the caller's to know; that of a file is said with its name."""
+    return nullcontext() if isinstance(document, Mapping) else reading(document)
 
 
 def to_hif(

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from anyorder.errors import InputError
 from anyorder.extras import require
 
 CHUNK_ROWS = 2**12  # small enough to stay in the cache, and cheap for the garbage collector
@@ -79,9 +80,9 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 def _check_columns(columns: Sequence[str], weight: str | None) -> None:
     if len(columns) < 2:
-        raise ValueError(f"a hyperedge needs at least two columns, got {list(columns)}")
+        raise InputError(f"a hyperedge needs at least two columns, got {list(columns)}")
     if len({*columns, weight}) != len(columns) + 1:
-        raise ValueError(f"columns and weight must be different, got {list(columns)} and {weight!r}")
+        raise InputError(f"columns and weight must be different, got {list(columns)} and {weight!r}")
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ class _Layout:
         wanted = [*columns] if weight is None else [*columns, weight]
         absent = [name for name in wanted if names.count(name) != 1]
         if absent:
-            raise ValueError(
+            raise InputError(
                 f"{path}, line {line}: the header must name {', '.join(map(repr, absent))} exactly once, got {names}; "
                 "say so if the file has no header"
             )
@@ -115,12 +116,12 @@ class _Layout:
     def chunk(self, path: Path, lines: Sequence[int], rows: list[list[str]]) -> Chunk:
         if set(map(len, rows)) != {self.width}:
             line, row = next((line, row) for line, row in zip(lines, rows, strict=True) if len(row) != self.width)
-            raise ValueError(f"{path}, line {line}: expected {self.width} fields, got {len(row)}: {row}")
+            raise InputError(f"{path}, line {line}: expected {self.width} fields, got {len(row)}: {row}")
         fields = list(zip(*rows, strict=True))
         names = tuple([name.strip() for name in fields[place]] for place in self.places)
         for column, found in zip(self.columns, names, strict=True):
             if "" in found:
-                raise ValueError(f"{path}, line {lines[found.index('')]}: the value of column {column!r} is missing")
+                raise InputError(f"{path}, line {lines[found.index('')]}: the value of column {column!r} is missing")
         weights = np.ones(len(rows)) if self.weight is None else _weights(path, lines, fields[self.weight])
         return Chunk(names, weights, lines, rows)
 
@@ -138,7 +139,7 @@ def _weights(path: Path, lines: Sequence[int], fields: Sequence[str]) -> NDArray
         except ValueError:
             valid = False
         if not valid:
-            raise ValueError(f"{path}, line {line}: a weight must be a positive number, got {field!r}")
+            raise InputError(f"{path}, line {line}: a weight must be a positive number, got {field!r}")
     raise AssertionError("unreachable: one of the weights is invalid")
 
 
@@ -153,7 +154,7 @@ def _chunks(source: BinaryIO, path: Path, delimiter: str) -> Iterator[tuple[Sequ
         except UnicodeDecodeError as error:
             raise _not_utf8(path, reader.line_num + 1, error) from None
         except csv.Error as error:
-            raise ValueError(f"{path}, line {reader.line_num}: not a CSV line: {error}") from error
+            raise InputError(f"{path}, line {reader.line_num}: not a CSV line: {error}") from error
         if not rows:
             return
         lines: Sequence[int] = range(before + 1, reader.line_num + 1)
@@ -171,9 +172,9 @@ def _skip_mark(source: BinaryIO) -> None:
         source.seek(0)
 
 
-def _not_utf8(path: Path, line: int, error: UnicodeDecodeError) -> ValueError:
+def _not_utf8(path: Path, line: int, error: UnicodeDecodeError) -> InputError:
     byte = f"byte 0x{error.object[error.start]:02x} at column {error.start + 1}"
-    return ValueError(f"{path}, line {line}: {byte} is not UTF-8; save the file in UTF-8 and try again")
+    return InputError(f"{path}, line {line}: {byte} is not UTF-8; save the file in UTF-8 and try again")
 
 
 @contextmanager
@@ -192,4 +193,4 @@ def _bytes(path: Path, progress: bool = False) -> Iterator[BinaryIO]:
         try:
             yield source
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise ValueError(f"{path} is not a whole gzip file: {error}") from error
+            raise InputError(f"{path} is not a whole gzip file: {error}") from error

@@ -7,6 +7,7 @@ step; files without one are read as they are.
 from __future__ import annotations
 
 import hashlib
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,8 @@ def _check_size(path: Path, weights: dict[str, Tensor], run: Run, shapes: Shapes
     if isinstance(layers, int) and layers > max(64, len(weights)):
         raise InputError(f"the model has {layers} layers, and {path} only {len(weights)} tensors")
     try:
-        with torch.device("meta"):  # shapes without numbers
+        with torch.device("meta"), warnings.catch_warnings():  # shapes without numbers
+            warnings.simplefilter("ignore", UserWarning)  # of layers without channels
             planned = run.model.build(shapes)
     except (RuntimeError, NotImplementedError):  # a model that works with numbers while it is built
         return

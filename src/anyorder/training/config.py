@@ -8,9 +8,12 @@ import importlib
 import math
 import types
 import typing
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
 
+from anyorder.errors import InputError
 from anyorder.suggest import nearest
 from anyorder.training import registry
 
@@ -24,7 +27,7 @@ def configurable(cls: type[Value]) -> type[Value]:
         raise TypeError(f"a configuration must be a dataclass, got {cls.__name__}")
     known = _TYPES.setdefault(cls.__name__, cls)
     if known.__qualname__ != cls.__qualname__ or known.__module__ != cls.__module__:
-        raise ValueError(f"two configurations are called {cls.__name__}: {known.__module__} and {cls.__module__}")
+        raise InputError(f"two configurations are called {cls.__name__}: {known.__module__} and {cls.__module__}")
     return cls
 
 
@@ -34,7 +37,7 @@ def find_type(name: Any) -> type | None:
     if home is not None:
         importlib.import_module(home)
         if name not in _TYPES:
-            raise ValueError(f"{home} is registered as the module of the configuration {name}, which it does not define")
+            raise InputError(f"{home} is registered as the module of the configuration {name}, which it does not define")
     return _TYPES.get(name)
 
 
@@ -73,7 +76,7 @@ def make(name: Any, settings: dict[str, Any]) -> Any:
     """A registered configuration from its settings, each of the type that is declared."""
     cls = find_type(name)
     if cls is None:
-        raise ValueError(f"unknown configuration type {name!r}{nearest(str(name), _known())}")
+        raise InputError(f"unknown configuration type {name!r}{nearest(str(name), _known())}")
     return construct(cls, settings)
 
 
@@ -82,12 +85,24 @@ def construct(cls: type, settings: dict[str, Any]) -> Any:
     name, hints = cls.__name__, _hints(cls)
     for key in settings:
         if key not in hints:
-            raise ValueError(f"{name} has no setting {key!r}{nearest(key, hints)}")
+            raise InputError(f"{name} has no setting {key!r}{nearest(key, hints)}")
     given = {key: _fit(value, hints[key], f"{name}.{key}") for key, value in settings.items()}
     missing = [field.name for field in dataclasses.fields(cls) if _is_needed(field) and field.name not in given]
     if missing:
-        raise ValueError(f"{name} needs {missing}")
-    return cls(**given)
+        raise InputError(f"{name} needs {missing}")
+    with checking_settings():
+        return cls(**given)
+
+
+@contextmanager
+def checking_settings() -> Iterator[None]:
+    """What a configuration has against its settings is the user's to mend, whoever checks it."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise InputError(str(error)) from error
 
 
 @cache
@@ -108,23 +123,25 @@ def override(value: Value, setting: str) -> Value:
     """
     path, separator, text = setting.partition("=")
     if not separator or not path:
-        raise ValueError(f"a setting is written key=value, got {setting!r}")
+        raise InputError(f"a setting is written key=value, got {setting!r}")
     return _replace(value, path.strip().split("."), text.strip(), path.strip())
 
 
 def _replace(value: Any, path: list[str], text: str, whole: str) -> Any:
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
-        raise ValueError(f"cannot set {whole!r}: {value!r} has no settings")
+        raise InputError(f"cannot set {whole!r}: {value!r} has no settings")
     hints = _hints(type(value))
     head, *rest = path
     if head not in hints:
-        raise ValueError(f"{type(value).__name__} has no setting {head!r}{nearest(head, hints)}")
+        raise InputError(f"{type(value).__name__} has no setting {head!r}{nearest(head, hints)}")
     if rest:
-        return dataclasses.replace(value, **{head: _replace(getattr(value, head), rest, text, whole)})
+        with checking_settings():
+            return dataclasses.replace(value, **{head: _replace(getattr(value, head), rest, text, whole)})
     new = _parse(text) if hints[head] is not str else text
     if new is None and not _accepts(None, hints[head]):
         new = text  # the word none
-    return dataclasses.replace(value, **{head: _fit(new, hints[head], whole)})
+    with checking_settings():
+        return dataclasses.replace(value, **{head: _fit(new, hints[head], whole)})
 
 
 def _fit(new: Any, hint: Any, key: str) -> Any:
@@ -132,14 +149,14 @@ def _fit(new: Any, hint: Any, key: str) -> Any:
     if isinstance(new, int) and not isinstance(new, bool) and _accepts(0.0, hint) and not _accepts(new, hint):
         new = float(new) if abs(new) < 2**1000 else math.inf
     if isinstance(new, int) and abs(new) >= 2**63:
-        raise ValueError(f"{key} expects a number below 2^63, got one of {new.bit_length()} bits")
+        raise InputError(f"{key} expects a number below 2^63, got one of {new.bit_length()} bits")
     if isinstance(new, float) and not math.isfinite(new):
-        raise ValueError(f"{key} expects a finite number, got {new}")
+        raise InputError(f"{key} expects a finite number, got {new}")
     if isinstance(new, list):
         new = tuple(new)
     if not _accepts(new, hint):
         choices = _choices(hint)
-        raise ValueError(f"{key} expects {_name(hint)}, got {new!r}{nearest(str(new), choices) if choices else ''}")
+        raise InputError(f"{key} expects {_name(hint)}, got {new!r}{nearest(str(new), choices) if choices else ''}")
     return new
 
 
@@ -216,11 +233,11 @@ def _evaluate(node: ast.expr) -> Any:
         cls = find_type(name)
         order = [] if cls is None else [field.name for field in dataclasses.fields(cls)]
         if cls is not None and len(node.args) > len(order):
-            raise ValueError(f"{name} has {len(order)} settings, got {len(node.args)}")
+            raise InputError(f"{name} has {len(order)} settings, got {len(node.args)}")
         placed = {key: _evaluate(argument) for key, argument in zip(order, node.args, strict=False)}
         for keyword in node.keywords:
             if keyword.arg is None or keyword.arg in placed:
-                raise ValueError(f"{name} takes each setting once, by name, got {keyword.arg or '**'} again")
+                raise InputError(f"{name} takes each setting once, by name, got {keyword.arg or '**'} again")
             placed[keyword.arg] = _evaluate(keyword.value)
         return make(name, placed)
     if isinstance(node, (ast.Tuple, ast.List)):

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from anyorder.errors import InputError
 from anyorder.suggest import nearest
 
 PRECISIONS = ("32-true", "bf16-mixed", "16-mixed")
@@ -36,15 +37,15 @@ class Machine:
     def __post_init__(self) -> None:
         for name, least in (("devices", 1), ("nodes", 1), ("workers", 0), ("save_every", 0)):
             if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
+                raise InputError(f"{name} must be at least {least}, got {getattr(self, name)}")
         if self.minutes is not None and not self.minutes > 0:
-            raise ValueError(f"minutes must be more than 0, got {self.minutes}")
+            raise InputError(f"minutes must be more than 0, got {self.minutes}")
         if self.precision not in PRECISIONS:
-            raise ValueError(f"unknown precision {self.precision!r}{nearest(self.precision, PRECISIONS)}")
+            raise InputError(f"unknown precision {self.precision!r}{nearest(self.precision, PRECISIONS)}")
         if self.accelerator not in ACCELERATORS:
-            raise ValueError(f"unknown accelerator {self.accelerator!r}{nearest(self.accelerator, ACCELERATORS)}")
+            raise InputError(f"unknown accelerator {self.accelerator!r}{nearest(self.accelerator, ACCELERATORS)}")
         if self.precision == "16-mixed" and (self.accelerator == "cpu" or not torch.cuda.is_available()):
-            raise ValueError("16-mixed needs a GPU: on this machine use bf16-mixed")
+            raise InputError("16-mixed needs a GPU: on this machine use bf16-mixed")
 
     @property
     def processes(self) -> int:
@@ -61,7 +62,7 @@ class Machine:
             return self
         starter, devices, nodes = found
         if self.processes > 1:
-            raise ValueError(
+            raise InputError(
                 f"{starter} has started {devices} processes on each of {nodes} machines, "
                 f"but --devices {self.devices} --nodes {self.nodes} was asked for: leave these options out"
             )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,8 @@ def read_state(path: Path) -> dict[str, Any]:
     """A training state; refuses files that are damaged or that hold anything but tensors and plain data."""
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist: there is nothing to resume")
-    with reading(path, "a whole training state of anyorder and was not read"):
+    with reading(path, "a whole training state of anyorder and was not read"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of damaged headers: what is wrong is said once
         state = torch.load(io.BytesIO(_opened(path.read_bytes())), map_location="cpu", weights_only=True)
     known = isinstance(state, dict) and all(isinstance(state.get(key), dict) for key in _PARTS)
     if not known or not isinstance(state.get("global_step"), int):

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anyorder.datasets.csv_stream import Chunk, stream_table
+from anyorder.errors import InputError
 from anyorder.experiments.hyperedges.data import TypedHyperedges
 from anyorder.experiments.hyperedges.tuples import Ints, offsets_of, row_codes
 from anyorder.experiments.hyperedges.vocabulary import Vocabulary
@@ -80,7 +81,7 @@ def read_table(
             merged, waiting = _Rows.merge([merged, *waiting]), []
     merged = _Rows.merge([merged, *waiting])
     if not len(merged.counts):
-        raise ValueError(f"{path} holds no rows of data")
+        raise InputError(f"{path} holds no rows of data")
     vocabulary = Vocabulary(tuple(columns), tuple(tuple(table) for table in ids))
     shift = np.asarray(offsets_of(vocabulary.sizes), dtype=np.int64)
     return TupleTable(vocabulary, merged.local + shift, merged.counts, merged.weights)
@@ -125,6 +126,6 @@ def encode_table(
                 try:
                     vocabulary.encode([row])
                 except ValueError as error:
-                    raise ValueError(f"{path}, line {line}: {error}") from None
+                    raise InputError(f"{path}, line {line}: {error}") from None
             raise
         yield chunk, tuples

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from anyorder.datasets.csv_stream import read_lines, read_rows
+from anyorder.errors import InputError, reading
 from anyorder.experiments.hypergraphs.data import UNKNOWN, Hypergraph, NamedHypergraph
 
 PathName = str | PathLike[str]
@@ -36,18 +37,19 @@ def read_edge_list(edges: PathName, *, features: PathName | None = None, labels:
     classes = _label_table(Path(labels), names) if labels is not None else {}
     if classes and names.keys().isdisjoint(classes):
         some = f"{next(iter(classes))!r} and others in {labels}, {next(iter(names))!r} and others in {edges}"
-        raise ValueError(f"no node with a label is in a hyperedge: there are {some}; names must be written alike")
+        raise InputError(f"no node with a label is in a hyperedge: there are {some}; names must be written alike")
     names.update(dict.fromkeys([*table, *classes]))
     number = {name: place for place, name in enumerate(names)}
     if features is not None:
         absent = [name for name in names if name not in table]
         if absent:
-            raise ValueError(f"{features} lacks {len(absent)} of {len(names)} nodes, such as {absent[0]!r}")
-    graph = Hypergraph.of_edges(
-        [[number[name] for name in edge] for edge in members],
-        num_nodes=len(names),
-        node_features=torch.tensor([table[name] for name in names]) if table else None,
-    )
+            raise InputError(f"{features} lacks {len(absent)} of {len(names)} nodes, such as {absent[0]!r}")
+    with reading(edges if features is None else features):
+        graph = Hypergraph.of_edges(
+            [[number[name] for name in edge] for edge in members],
+            num_nodes=len(names),
+            node_features=torch.tensor([table[name] for name in names]) if table else None,
+        )
     label_names, known = _classes([classes.get(name, "") for name in names])
     return _named(graph, tuple(names), label_names, known, columns)
 
@@ -61,15 +63,19 @@ def read_hif_hypergraph(path: PathName, *, label: str = "label") -> NamedHypergr
     from anyorder.convert.hif import read_hif
     from anyorder.convert.hif_document import parse
 
-    found = parse(read_hif(path))
+    with reading(path):
+        return _of_document(parse(read_hif(path)), path, label)
+
+
+def _of_document(found: Any, path: PathName, label: str) -> NamedHypergraph:
     if found.tails is not None:
-        raise ValueError(f"{path} is directed, and directions are not used here: write it as undirected to go without them")
+        raise InputError(f"{path} is directed, and directions are not used here: write it as undirected to go without them")
     for name, edge in zip(found.edge_names, found.edges, strict=True):
         if not edge:
-            raise ValueError(f"{path}: a hyperedge must have at least one node, {name!r} has none")
+            raise InputError(f"{path}: a hyperedge must have at least one node, {name!r} has none")
     names = tuple(map(str, found.nodes))
     if len(set(names)) != len(names):
-        raise ValueError(f"{path} names nodes by a number and by text that reads the same: their names must differ")
+        raise InputError(f"{path} names nodes by a number and by text that reads the same: their names must differ")
     features, columns = _attributes(found.node_attributes, names, "node", leave=label)
     weights = [
         _number(attributes.get("weight", 1.0), f"{path}, weight of edge {name!r}")
@@ -96,7 +102,7 @@ def _label(value: Any, path: PathName, node: str) -> str:
         value = int(value)
     if isinstance(value, str | int):
         return str(value).strip()
-    raise ValueError(f"{path}: a class is a name or a whole number, node {node!r} has {value!r}")
+    raise InputError(f"{path}: a class is a name or a whole number, node {node!r} has {value!r}")
 
 
 def structural_features(graph: Hypergraph) -> Tensor:
@@ -128,18 +134,18 @@ def read_sets(path: Path) -> list[list[str]]:
     """The names of the nodes of each hyperedge, one per line."""
     lines = [(number, text) for number, text in read_lines(path) if not text.startswith("#")]
     if not lines:
-        raise ValueError(f"{path} has no hyperedges: expected one per line, with the names of its nodes")
+        raise InputError(f"{path} has no hyperedges: expected one per line, with the names of its nodes")
     if lines[0][1].startswith("{"):
-        raise ValueError(f"{path} begins like a JSON file: expected hyperedges, one per line (HIF files end in .json)")
+        raise InputError(f"{path} begins like a JSON file: expected hyperedges, one per line (HIF files end in .json)")
     separator = next((mark for mark in "\t," if any(mark in text for _, text in lines)), None)
     edges = []
     for row, text in lines:
         edge = text.split() if separator is None else _fields(text, separator, f"{path}, line {row}")
         if "" in edge:
-            raise ValueError(f"{path}, line {row}: a node without a name, in {text[:60]!r}")
+            raise InputError(f"{path}, line {row}: a node without a name, in {text[:60]!r}")
         if len(set(edge)) != len(edge):
             twice = next(name for name in edge if edge.count(name) > 1)
-            raise ValueError(f"{path}, line {row}: an edge is a set of nodes, got {twice!r} more than once")
+            raise InputError(f"{path}, line {row}: an edge is a set of nodes, got {twice!r} more than once")
         edges.append(edge)
     return edges
 
@@ -149,24 +155,24 @@ def _fields(text: str, separator: str, where: str) -> list[str]:
     try:
         [fields] = csv.reader([text], delimiter=separator, skipinitialspace=True, strict=True)
     except csv.Error as error:
-        raise ValueError(f"{where}: {error}, in {text[:60]!r}") from error
+        raise InputError(f"{where}: {error}, in {text[:60]!r}") from error
     return [name.strip() for name in fields]
 
 
 def _feature_table(path: Path, nodes: Container[str]) -> tuple[dict[str, list[float]], tuple[str, ...]]:
     header, rows = _csv(path, nodes)
     if len(header) < 2 or len(set(header)) != len(header):
-        raise ValueError(f"{path}: expected a header with a column of nodes and different columns of numbers, got {header}")
+        raise InputError(f"{path}: expected a header with a column of nodes and different columns of numbers, got {header}")
     table: dict[str, list[float]] = {}
     for number, row in rows:
         values = []
         for column, text in zip(header[1:], row[1:], strict=True):
             values.append(_number(text, f"{path}, line {number}, column {column!r}"))
         if row[0] in table:
-            raise ValueError(f"{path}, line {number}: node {row[0]!r} has features already")
+            raise InputError(f"{path}, line {number}: node {row[0]!r} has features already")
         table[row[0]] = values
     if not table:
-        raise ValueError(f"{path} has no rows below its header")
+        raise InputError(f"{path} has no rows below its header")
     return table, tuple(header[1:])
 
 
@@ -177,18 +183,18 @@ def _number(given: Any, where: str) -> float:
         value = math.nan
     if not math.isfinite(value):
         hint = " (turn classes into a column of 0 and 1 for each)" if isinstance(given, str) else ""
-        raise ValueError(f"{where}: expected a finite number, got {str(given)[:60]!r}{hint}")
+        raise InputError(f"{where}: expected a finite number, got {str(given)[:60]!r}{hint}")
     return value
 
 
 def _label_table(path: Path, nodes: Container[str]) -> dict[str, str]:
     header, rows = _csv(path, nodes)
     if len(header) != 2:
-        raise ValueError(f"{path}: expected a header with two columns, node and label, got {header}")
+        raise InputError(f"{path}: expected a header with two columns, node and label, got {header}")
     table: dict[str, str] = {}
     for number, (node, label) in rows:
         if node in table:
-            raise ValueError(f"{path}, line {number}: node {node!r} has a label already")
+            raise InputError(f"{path}, line {number}: node {node!r} has a label already")
         table[node] = label
     return table
 
@@ -198,14 +204,14 @@ def _csv(path: Path, nodes: Container[str]) -> tuple[list[str], list[tuple[int, 
     _, header = next(rows := read_rows(path), (0, []))
     header = [name.strip() for name in header]
     if header and header[0] in nodes:
-        raise ValueError(f"{path}: expected a header such as node,label before the rows, got the row of node {header[0]!r}")
+        raise InputError(f"{path}: expected a header such as node,label before the rows, got the row of node {header[0]!r}")
     found = []
     for line, row in rows:
         if len(row) != len(header):
-            raise ValueError(f"{path}, line {line}: expected {len(header)} columns, got {len(row)}")
+            raise InputError(f"{path}, line {line}: expected {len(header)} columns, got {len(row)}")
         found.append((line, [text.strip() for text in row]))
         if not found[-1][1][0]:
-            raise ValueError(f"{path}, line {line}: a node without a name, in {row}")
+            raise InputError(f"{path}, line {line}: a node without a name, in {row}")
     return header, found
 
 

@@ -6,6 +6,7 @@ import gzip
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -85,9 +86,12 @@ def _read_citations(path: Path, num_nodes: int) -> PublishedHypergraph:
     shape = tuple(arrays["feat_shape"].tolist())
     if len(shape) != 2 or shape[0] != found or not 0 < shape[1] <= MOST_CHANNELS:
         raise InputError(f"{path}: feat_shape must be ({found}, channels) with at most {MOST_CHANNELS} of them, got {shape}")
+    ends, places = arrays["feat_indptr"], arrays["feat_indices"]
+    if ends.dtype.kind not in "iu" or len(ends) != found + 1 or ends[-1] != len(places) or (np.diff(ends) < 0).any():
+        raise InputError(f"{path}: feat_indptr must rise to the {len(places)} features that are there, for {found} nodes")
     features = np.zeros(shape, dtype=np.float32)
-    rows = np.repeat(np.arange(found), np.diff(arrays["feat_indptr"]))
-    features[rows, arrays["feat_indices"]] = arrays["feat_data"]
+    rows = np.repeat(np.arange(found), np.diff(ends))
+    features[rows, places] = arrays["feat_data"]
     graph = Hypergraph(
         found,
         torch.from_numpy(arrays["members"].astype(np.int64)),
@@ -105,11 +109,11 @@ def _read_content(folder: Path, num_nodes: int) -> PublishedHypergraph:
     content = content[content[:, 0] < num_nodes]  # the others stand for hyperedges
     content = content[np.argsort(content[:, 0], kind="stable")]
     if not np.array_equal(content[:, 0], np.arange(num_nodes)):
-        raise ValueError(f"{folder.name}.content must have one row for each of the nodes 0 to {num_nodes - 1}")
-    pairs = _numbers(folder / f"{folder.name}.edges.gz").astype(np.int64)
+        raise InputError(f"{folder.name}.content must have one row for each of the nodes 0 to {num_nodes - 1}")
+    pairs = _whole(_numbers(folder / f"{folder.name}.edges.gz"))
     pairs = pairs[np.lexsort((pairs[:, 0], pairs[:, 1]))]
     _, sizes = np.unique(pairs[:, 1], return_counts=True)
-    classes, labels = np.unique(content[:, -1].astype(np.int64), return_inverse=True)
+    classes, labels = np.unique(_whole(content[:, -1]), return_inverse=True)
     graph = Hypergraph(
         num_nodes,
         torch.from_numpy(pairs[:, 0].copy()),
@@ -125,7 +129,7 @@ def _read_lists(folder: Path, num_nodes: int) -> PublishedHypergraph:
     edges = [[int(node) - 1 for node in line.split(",")] for line in _lines(folder / f"hyperedges-{folder.name}.txt.gz")]
     labels = torch.tensor([int(line) - 1 for line in _lines(folder / f"node-labels-{folder.name}.txt.gz")])
     if len(labels) != num_nodes:
-        raise ValueError(f"{folder} has labels of {len(labels)} nodes, expected {num_nodes}")
+        raise InputError(f"{folder} has labels of {len(labels)} nodes, expected {num_nodes}")
     graph = Hypergraph.of_edges(without_repeats(edges), num_nodes=num_nodes, labels=labels)
     return PublishedHypergraph(graph, label_names=tuple(_lines(folder / f"label-names-{folder.name}.txt.gz")))
 
@@ -136,8 +140,17 @@ def _lines(path: Path) -> list[str]:
 
 
 def _numbers(path: Path) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        return np.loadtxt(file, ndmin=2)
+    lines = _lines(path)
+    if not lines:
+        raise InputError(f"{path} is empty")
+    with reading(path, "a table of numbers"):
+        return np.loadtxt(lines, ndmin=2)
+
+
+def _whole(numbers: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    if not (np.abs(numbers) < 2**53).all() or not np.array_equal(numbers, np.round(numbers)):
+        raise InputError("expected whole numbers for nodes, hyperedges and classes")
+    return numbers.astype(np.int64)
 
 
 SOURCES: dict[str, Source] = {

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from anyorder.errors import InputError
 from anyorder.experiments.molecules.sources import MISSING, MoleculeTable, Target
 
 MOST_LABELS = 200
@@ -27,7 +28,7 @@ class LabelTable(MoleculeTable):
         if text in known:
             return float(known.index(text))
         if text:
-            raise ValueError(f"{where}: target {target.column!r} is {text!r}, expected one of {', '.join(known)}")
+            raise InputError(f"{where}: target {target.column!r} is {text!r}, expected one of {', '.join(known)}")
         return super()._number("", target, where)
 
 
@@ -55,14 +56,14 @@ def find_labels(table: MoleculeTable) -> LabelTable:
             known.add(label_text(text))
             if len(known) > MOST_LABELS:
                 column = table.targets[found.index(known)].column
-                raise ValueError(
+                raise InputError(
                     f"column {column!r} of {table.path} has more than {MOST_LABELS} different values: "
                     "that looks like numbers to predict, not classes"
                 )
     labels = tuple(tuple(sorted(known - {""}, key=_natural)) for known in found)
     for target, names in zip(table.targets, labels, strict=True):
         if len(names) < 2:
-            raise ValueError(f"column {target.column!r} of {table.path} needs at least two classes, found {list(names)}")
+            raise InputError(f"column {target.column!r} of {table.path} needs at least two classes, found {list(names)}")
     fields = {name: getattr(table, name) for name in ("path", "smiles", "targets", "keep_missing")}
     return LabelTable(**fields, labels=labels)
 

@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import io
 import math
+import warnings
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -50,7 +51,7 @@ class MoleculeTable:
     def __post_init__(self) -> None:
         names = [target.column for target in self.targets]
         if len(set(names)) < len(names) or self.smiles in names:
-            raise ValueError(f"the SMILES column and the targets must differ, got {self.smiles!r} and {names}")
+            raise InputError(f"the SMILES column and the targets must differ, got {self.smiles!r} and {names}")
 
     def rows(self) -> Iterator[SmilesRow]:
         """Data rows in order, with the targets as numbers; a bad row is refused with its number and line."""
@@ -64,7 +65,7 @@ class MoleculeTable:
                 )
                 yield SmilesRow(row, cells[smiles_at].strip(), numbers)
         if row < 0:
-            raise ValueError(f"{self.path} has a header but no rows")
+            raise InputError(f"{self.path} has a header but no rows")
 
     @contextmanager
     def cells(self) -> Iterator[tuple[list[str], Iterator[tuple[str, list[str]]]]]:
@@ -76,7 +77,7 @@ class MoleculeTable:
         for row, cells in enumerate(cells for cells in reader if cells):  # blank lines are no rows
             where = f"row {row} (line {reader.line_num}) of {self.path.name}"
             if len(cells) != len(header):
-                raise ValueError(f"{where} has {len(cells)} cells, expected {len(header)} as in the header")
+                raise InputError(f"{where} has {len(cells)} cells, expected {len(header)} as in the header")
             yield where, cells
 
     def count(self) -> int:
@@ -104,20 +105,20 @@ class MoleculeTable:
             try:
                 header = next((cells for cells in reader if cells), None)
                 if header is None:
-                    raise ValueError(f"{self.path} is empty: expected a header with a column {self.smiles!r}")
+                    raise InputError(f"{self.path} is empty: expected a header with a column {self.smiles!r}")
                 yield reader, [name.strip() for name in header]
             except csv.Error as error:
-                raise ValueError(f"{self.path}, line {reader.line_num}: {error}") from error
+                raise InputError(f"{self.path}, line {reader.line_num}: {error}") from error
             except UnicodeDecodeError as error:
-                raise ValueError(f"{self.path} is not UTF-8 text after line {reader.line_num}: {error}") from error
+                raise InputError(f"{self.path} is not UTF-8 text after line {reader.line_num}: {error}") from error
             except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-                raise ValueError(f"{self.path} is cut off or damaged after line {reader.line_num}: {error}") from error
+                raise InputError(f"{self.path} is cut off or damaged after line {reader.line_num}: {error}") from error
 
     def column(self, header: Sequence[str], name: str) -> int:
         """Where a column stands."""
         if header.count(name) != 1:
             found = "no column" if name not in header else "more than one column"
-            raise ValueError(f"{self.path} has {found} {name!r}; its columns are {', '.join(map(repr, header))}")
+            raise InputError(f"{self.path} has {found} {name!r}; its columns are {', '.join(map(repr, header))}")
         return header.index(name)
 
     def _number(self, text: str, target: Target, where: str) -> float:
@@ -125,7 +126,7 @@ class MoleculeTable:
         if text.lower() in MISSING:
             if self.keep_missing:
                 return math.nan
-            raise ValueError(
+            raise InputError(
                 f"{where}: target {target.column!r} is missing ({text!r}); fill it, remove the row, "
                 "or ask to keep missing targets"
             )
@@ -134,7 +135,7 @@ class MoleculeTable:
         except ValueError:
             number = math.inf
         if not math.isfinite(number):
-            raise ValueError(f"{where}: target {target.column!r} is {text!r}, expected a finite number")
+            raise InputError(f"{where}: target {target.column!r} is {text!r}, expected a finite number")
         return number * target.scale
 
 
@@ -186,7 +187,9 @@ def load_split(path: Path) -> Split:
         (reconstruct, "numpy.core.multiarray._reconstruct"),  # as numpy 1 wrote it
         (reconstruct, "numpy._core.multiarray._reconstruct"),
     ]
-    with reading(path, "a split that torch has saved"), torch.serialization.safe_globals(cast(Any, allowed)):
+    quiet = warnings.catch_warnings()
+    with reading(path, "a split that torch has saved"), quiet, torch.serialization.safe_globals(cast(Any, allowed)):
+        warnings.simplefilter("ignore", UserWarning)  # of damaged headers: what is wrong is said once
         loaded = torch.load(path, weights_only=True)
     with reading(path):
         if not isinstance(loaded, dict) or not {"train", "valid"} <= set(loaded):
@@ -212,7 +215,7 @@ def fixed_split(num_rows: int, train: int, valid: int, name: str) -> dict[str, N
     {'train': [0, 2, 4], 'valid': [3, 5], 'test': [1]}
     """
     if min(train, valid) < 0 or train + valid > num_rows:
-        raise ValueError(f"cannot take {train} training and {valid} validation rows of {num_rows}")
+        raise InputError(f"cannot take {train} training and {valid} validation rows of {num_rows}")
     order = np.array(sorted(range(num_rows), key=lambda row: hashlib.sha256(f"{name}/{row}".encode()).digest()))
     parts = np.split(order.astype(np.int64), [train, train + valid])
     return {part: np.sort(rows) for part, rows in zip(("train", "valid", "test"), parts, strict=True)}
@@ -232,7 +235,7 @@ def open_text(path: Path) -> Iterator[TextIO]:
 def _check_disjoint(split: Split, path: Path) -> None:
     rows, counts = np.unique(np.concatenate(list(split.values())), return_counts=True)
     if len(rows) and (rows[0] < 0 or counts.max() > 1):
-        raise ValueError(
+        raise InputError(
             f"{path}: every row must be in one part only and not negative; row {rows[counts.argmax()]} "
             f"occurs {counts.max()} times, the smallest row is {rows[0]}"
         )

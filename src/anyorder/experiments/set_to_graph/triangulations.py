@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -104,6 +104,8 @@ class StoredSets(Dataset[SetSample]):
         shapes = (self.points.ndim, self.points.dtype.kind, self.edges.ndim, self.edges.shape[1:], self.edges.dtype.kind)
         if shapes not in ((2, "f", 2, (2,), "u"), (2, "f", 2, (2,), "i")):
             raise InputError(f"expected points (total, channels) and edges (total, 2) of integers, got {shapes}")
+        if any(counts.ndim != 1 or counts.dtype.kind not in "iu" for counts in (self.sizes, self.edge_counts)):
+            raise InputError(f"sizes and edge_counts must be whole numbers, got {self.sizes.dtype} {self.edge_counts.dtype}")
         if not np.isfinite(self.points).all() or (self.sizes < 1).any() or (self.edge_counts < 0).any():
             raise InputError("expected finite points, and a point in every set")
         if len(self.edges) and ((self.edges < 0) | (self.edges >= np.repeat(self.sizes, self.edge_counts)[:, None])).any():
@@ -147,7 +149,7 @@ class StoredSets(Dataset[SetSample]):
                 arrays = read_arrays(path, needed=("points", "sizes", "edges", "edge_counts"))
                 stored = cls(arrays["points"], arrays["sizes"], arrays["edges"], arrays["edge_counts"])
                 stored.check()
-                return stored
+                return replace(stored, sizes=stored.sizes.astype(np.int64), edge_counts=stored.edge_counts.astype(np.int64))
         except InputError as error:
             raise InputError(f"{error}: delete it and make it again") from error
 
