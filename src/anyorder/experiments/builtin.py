@@ -94,6 +94,7 @@ HYPERGRAPHS = Experiment(
         f"{_HERE}.hypergraphs.prediction.models": ("SetModel",),
         f"{_HERE}.hypergraphs.literature.models": ("AllSet", "EDHNN", "EHNN", "UniGCNII"),
     },
+    aliases={"HypergraphPropagation": "HypergraphTransformer"},
     commands=(
         Command(
             "train hypergraph", "train on a hypergraph, to classify its nodes", f"{_HERE}.hypergraphs.commands:add_train"

@@ -33,6 +33,8 @@ def configurable(cls: type[Value]) -> type[Value]:
 
 def find_type(name: Any) -> type | None:
     """The configuration type of a name, from the module that is registered for it; None where there is none."""
+    if name not in _TYPES:
+        name = registry.current_name(name)
     home = None if name in _TYPES else registry.home_of(name)
     if home is not None:
         importlib.import_module(home)

@@ -37,6 +37,8 @@ class Experiment:
     """Name of a table to the module that has its ``TABLE`` and its ``RECIPES``."""
     types: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Module to the configurations in it: tasks and models that files and ``--set`` may name."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Earlier name of a configuration to the one it has now: older files name it so."""
     commands: Sequence[Command] = ()
     predict: str | None = None
     """``module:function`` that adds options to ``anyorder predict``, which takes the parser."""
@@ -90,6 +92,11 @@ def homes() -> dict[str, str]:
 def home_of(name: str) -> str | None:
     """The module of a configuration; installed packages are looked through only if it is not known without."""
     return _HOMES.get(name) or homes().get(name)
+
+
+def current_name(name: str) -> str:
+    """The name that a configuration has now."""
+    return next((each.aliases[name] for each in experiments() if name in each.aliases), name)
 
 
 def function(place: str) -> Any:
