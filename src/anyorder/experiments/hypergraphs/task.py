@@ -142,8 +142,8 @@ class NodeClassification(Task):
         graph = normalised(data.hypergraph, shapes)
         shapes = replace(shapes, digest=_digest(data.hypergraph, split))
         if self.sampled:
-            parts = [NodesApart(graph, nodes) for nodes in (split.train, split.valid, split.test)]
-            return Splits(*parts, shapes, shapes.digest or "")
+            apart = [NodesApart(graph, nodes) for nodes in (split.train, split.valid, split.test)]
+            return Splits(apart[0], apart[1], apart[2], shapes, shapes.digest or "")
         valid, test = WholeHypergraph(graph, split.valid), WholeHypergraph(graph, split.test)
         return Splits(WholeHypergraph(graph, split.train, self.updates), valid, test, shapes, shapes.digest or "")
 
