@@ -1,0 +1,108 @@
+"""Verdicts: T^2, training and random weights agree, what does not fit, records that go on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from anyorder.experiments import find, find_table
+from anyorder.experiments.expressivity.models import GraphModel, OrderMLP
+from anyorder.experiments.expressivity.pairs import GROUPS, Pair, brec, skip_links, sr25
+from anyorder.experiments.expressivity.recipes import MODELS, RECIPES
+from anyorder.experiments.expressivity.task import VERDICTS, read_verdicts
+from anyorder.experiments.expressivity.verdicts import THRESHOLD, WIDTH, Judge, hotelling, judge_exactly
+from anyorder.layouts import ConnectedTuples, DistinctTuples
+from anyorder.training.config import from_data, to_data
+from anyorder.training.fit import execute
+from anyorder.training.jobs import Job
+from anyorder.training.machine import Machine
+from anyorder.training.tables import render
+from data_folder import DATA
+
+needs_brec = pytest.mark.skipif(not (DATA / "brec").is_dir(), reason=f"the pairs of BREC are not in {DATA}")
+
+
+def test_t_squared_is_the_statistic_of_the_textbook() -> None:
+    rows = torch.randn(32, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) + 0.3
+    mean, covariance = rows.numpy().mean(0), np.cov(rows.numpy().T)
+    assert hotelling(rows) == pytest.approx(32 * mean @ np.linalg.inv(covariance) @ mean, rel=1e-5)
+
+
+def test_the_threshold_is_that_of_the_f_distribution() -> None:
+    assert pytest.approx(31 * WIDTH / (32 - WIDTH) * stats.f.ppf(0.95, WIDTH, 32 - WIDTH), rel=1e-3) == THRESHOLD
+
+
+@pytest.mark.parametrize(("order", "apart"), [(2, False), (3, True)])
+def test_training_and_random_weights_agree(order: int, apart: bool) -> None:
+    pair = Pair("", 0, skip_links(9, 2), skip_links(9, 3))
+    model = OrderMLP(order=order, layers=3, channels=8)
+    trained = Judge(train=True, epochs=10).judge(model, pair, seed=0)
+    random = Judge().judge(replace(model, frequency=30.0), pair, seed=0)
+    assert (trained.how, random.how) == ("trained", "random weights")
+    assert (trained.apart, random.apart) == (apart, apart)
+    assert trained.reliable
+    assert random.reliable
+
+
+def test_a_pair_with_too_many_tuples_is_listed_and_fewer_tuples_are_tried() -> None:
+    pair = Pair("", 0, skip_links(13, 2), skip_links(13, 3))
+    verdict = Judge(most_tuples=1000).judge(OrderMLP(order=3), pair, seed=0)
+    assert (verdict.how, verdict.apart, verdict.tuples) == ("does not fit", False, 13 * 12 * 11)
+    fewer = OrderMLP(order=3, tuples=DistinctTuples(), otherwise=(ConnectedTuples(),), frequency=30.0)
+    verdict = Judge(most_tuples=1000).judge(fewer, pair, seed=0)
+    assert verdict.how == "random weights"
+    assert verdict.tuples < 1000
+
+
+def test_judges_need_enough_copies() -> None:
+    with pytest.raises(ValueError, match="more than 16 copies"):
+        Judge(copies=16)
+
+
+def test_recipes_are_values_that_can_be_written_and_read() -> None:
+    for recipe in RECIPES:
+        for scale in ("quick", "full"):
+            run = recipe.make(scale)  # type: ignore[arg-type]
+            assert from_data(to_data(run)) == run
+    assert find("expressivity/brec/ours-phi-order-3").row == "Ours (phi, order 3)"
+
+
+def test_a_run_goes_on_and_ends_in_a_table(tmp_path: Path) -> None:
+    job = Job.of(find("expressivity/csl/mlp-pi-order-2"), scale="quick", seed=0)
+    unfinished = execute(job, tmp_path, Machine(minutes=1e-9))
+    assert unfinished.unfinished == "0 of 45 pairs"
+    record = execute(job, tmp_path)
+    assert (record.metrics[""]["pairs"], record.metrics[""]["judged"], record.unfinished) == (0.0, 45.0, "")
+    kept = read_verdicts(job.folder(tmp_path) / VERDICTS)
+    assert len(kept) == 45
+    assert all(verdict.reliable and not verdict.apart for verdict in kept)
+    assert execute(job, tmp_path) == record
+    assert "MLP_pi (order 2)" in render(find_table("expressivity"), [record], form="text", scale=None)
+
+
+@needs_brec
+def test_brec_is_what_it_says() -> None:
+    pairs = brec(data_dir=DATA)
+    assert len(pairs) == 400
+    assert {group: sum(pair.group == group for pair in pairs) for group in GROUPS} == {g: n for g, (_, n) in GROUPS.items()}
+    assert len(sr25(data_dir=DATA)) == 91
+
+
+@needs_brec
+@pytest.mark.parametrize("group", GROUPS)
+def test_models_agree_with_refinement_pair_by_pair(group: str) -> None:
+    """The smallest pairs of each group, at orders 2 and 3."""
+    pairs = sorted(brec(data_dir=DATA, groups=(group,)), key=lambda pair: pair.num_nodes)[:2]
+    for order in (2, 3):
+        model = MODELS[f"MLP_pi (order {order})"]
+        assert isinstance(model, GraphModel)
+        for pair in pairs:
+            verdict, exact = Judge().judge(model, pair, seed=0), judge_exactly(pair, order)
+            assert verdict.reliable
+            assert exact.reliable
+            assert verdict.apart == exact.apart
