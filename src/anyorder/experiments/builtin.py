@@ -138,9 +138,13 @@ GRAPHS = Experiment(
 )
 EXPRESSIVITY = Experiment(
     "expressivity",
-    tables={"expressivity": f"{_HERE}.expressivity.recipes"},
+    tables={
+        "expressivity": f"{_HERE}.expressivity.recipes",
+        "counting": f"{_HERE}.expressivity.counting_recipes",
+    },
     types={
         f"{_HERE}.expressivity.task": ("ColourRefinement", "GraphPairs"),
+        f"{_HERE}.expressivity.counting": ("Counting",),
         f"{_HERE}.expressivity.verdicts": ("Judge",),
         f"{_HERE}.expressivity.models": (
             "AllTuples",

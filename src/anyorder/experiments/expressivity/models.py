@@ -70,6 +70,8 @@ class OrderModel(GraphModel):
     otherwise: tuple[Tuples, ...] = ()
     """What to use in its place where there would be too many tuples, in this order."""
     classes: str = NEIGHBOURHOODS
+    sizes: bool = False
+    """Whether tuples know how many nodes their graph has: means over tuples can then count."""
 
     def __post_init__(self) -> None:
         if self.order < 1 or self.layers < 1:
@@ -77,14 +79,20 @@ class OrderModel(GraphModel):
 
     def inputs(self, graphs: Sequence[Graph], dtype: torch.dtype) -> Features:
         """Tuples that know which of their pairs are joined; at order 1 nodes know their degree, as they have no pair."""
-        x = as_features(graphs, dtype)
+        made = self._pairs(graphs, dtype)
+        if not self.sizes:
+            return made
+        sizes = torch.tensor([graph.num_nodes for graph in graphs], dtype=dtype) / 10
+        return made.with_rows(torch.cat([made.rows, sizes[made.index.entry_graph].unsqueeze(1)], 1))
+
+    def _pairs(self, graphs: Sequence[Graph], dtype: torch.dtype) -> Features:
+        sizes = tuple(graph.num_nodes for graph in graphs)
         if self.order == 1:
             degrees = torch.cat([torch.from_numpy(graph.degrees) for graph in graphs]).to(dtype)
-            nodes = complete_tuples(AllTuples(), 1, tuple(graph.num_nodes for graph in graphs))
-            return Features.of_rows(nodes, degrees.unsqueeze(1))
+            return Features.of_rows(complete_tuples(AllTuples(), 1, sizes), degrees.unsqueeze(1))
         if isinstance(self.tuples, (AllTuples, DistinctTuples)):
-            return lift(x, self.order, complete_tuples(self.tuples, self.order, tuple(g.num_nodes for g in graphs)))
-        return lift(x, self.order, self.tuples)
+            return lift(as_features(graphs, dtype), self.order, complete_tuples(self.tuples, self.order, sizes))
+        return lift(as_features(graphs, dtype), self.order, self.tuples)
 
     def fitting(self, graphs: Sequence[Graph], most: int) -> tuple[GraphModel | None, int]:
         """The model with the first of its rules by which no graph has too many tuples: the same rule for all."""
@@ -102,7 +110,7 @@ class OrderModel(GraphModel):
 
     @property
     def channels_in(self) -> int:
-        return max(1, self.order * (self.order - 1) // 2)
+        return max(1, self.order * (self.order - 1) // 2) + self.sizes
 
     @property
     def orders(self) -> tuple[int, ...]:
@@ -116,6 +124,8 @@ class OrderMLP(OrderModel):
 
     frequency: float | None = None
     """Of a sine in place of the ReLU. A steep one keeps close values apart, as a hash would: for random weights."""
+    standardise: bool = True
+    """Over the tuples of each graph, which tells graphs apart better but hides how much there is of something."""
 
     def build(self, shapes: Width) -> nn.Module:
         return StandardisedMLP(
@@ -126,6 +136,7 @@ class OrderMLP(OrderModel):
             channels_out=shapes.channels_out,
             classes=self.classes,
             frequency=self.frequency,
+            standardise=self.standardise,
         )
 
 
@@ -195,7 +206,7 @@ class MatrixBaseline(GraphModel):
 
 
 class StandardisedMLP(nn.Module):
-    """Equivariant linear layers whose channels have mean 0 and deviation 1 over the tuples of each graph.
+    """Equivariant linear layers whose channels may have mean 0 and deviation 1 over the tuples of each graph.
 
     Sums over many tuples are much larger than what they differ by. Without this, all tuples of a graph lie on one side of a
     ReLU, and layers that stay linear tell nothing apart. Mean and deviation are functions of the multiset of rows: they give
@@ -212,9 +223,10 @@ class StandardisedMLP(nn.Module):
         channels_out: int,
         classes: str,
         frequency: float | None,
+        standardise: bool,
     ) -> None:
         super().__init__()
-        self.frequency = frequency
+        self.frequency, self.standardise = frequency, standardise
         self.layers = nn.ModuleList(
             EquivariantLinear(
                 order_in=order,
@@ -222,6 +234,7 @@ class StandardisedMLP(nn.Module):
                 channels_in=channels if n else channels_in,
                 channels_out=channels,
                 classes=classes,
+                reduce="sum" if standardise else "mean",
             )
             for n in range(layers)
         )
@@ -232,7 +245,7 @@ class StandardisedMLP(nn.Module):
         counts = torch.bincount(graph, minlength=x.num_graphs).clamp(min=1).to(x.dtype).unsqueeze(1)
         for layer in self.layers:
             x = layer(x)
-            rows = _standardise(x.rows, graph, counts)
+            rows = _standardise(x.rows, graph, counts) if self.standardise else x.rows
             x = x.with_rows(torch.relu(rows) if self.frequency is None else torch.sin(self.frequency * rows))
         return self.head(_mean(x.rows, graph, counts))
 
