@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from anyorder.layers.kernels import FeatureMap
 from anyorder.layouts import Queries, Segments
-from anyorder.ops.segment import segment_attention, use_backend
+from anyorder.ops.backends import use_backend
+from anyorder.ops.features import FeatureMap
+from anyorder.ops.segment import segment_attention
 
 
 def problem(
@@ -37,8 +38,6 @@ def problem(
         if hub:
             read[::2] = 3
         asked.append(Segments.build(read, groups))
-    starts = torch.tensor([0] + [len(part.order) for part in asked]).cumsum(0)
-    pointer = torch.stack([part.pointer + start for part, start in zip(asked, starts)])
     wide = torch.randn(keys, 2 * classes, heads, width, **draw).to(dtype)
     tensors = {
         "query": torch.randn(queries, classes, heads, width, **draw).to(dtype),
@@ -49,7 +48,7 @@ def problem(
     if kind == "none":
         tensors["query"], tensors["key"] = tensors["query"].abs() + 0.1, tensors["key"].abs() + 0.1
     feature_map = FeatureMap(kind, directions, 1e-3 if kind == "relu" else 0.0)
-    return tensors, Segments.build(group, groups), Queries(torch.cat([part.order for part in asked]), pointer), feature_map
+    return tensors, Segments.build(group, groups), Queries.build(asked), feature_map
 
 
 def outputs(backend, normalize, tensors, keys, queries, features):

@@ -18,7 +18,7 @@ from anyorder.experiments.molecules.store import Molecule
 from anyorder.layers import Elu, EquivariantAttention, RandomFeatures, Softmax
 from anyorder.layers.attention_maps import attention_map
 from anyorder.layouts import Features, IndexSet
-from anyorder.ops.segment import use_backend
+from anyorder.ops.backends import use_backend
 
 SMILES = ["CC(=O)Oc1ccccc1", "C", "[Na+].[Cl-]", "CCO"]
 SHAPES = MoleculeShapes("regression", ("gap",), (5.0,), (2.0,))

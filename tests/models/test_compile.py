@@ -10,7 +10,7 @@ import torch
 from anyorder.layers import Elu, RandomFeatures, Softmax
 from anyorder.layouts.memory import Memory
 from anyorder.models import Encoder, EquivariantMLP
-from anyorder.ops.segment import use_backend
+from anyorder.ops.backends import use_backend
 from anyorder.testing import random_features
 
 KERNEL = RandomFeatures()

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from anyorder.ops.dropout import Dropout
-from anyorder.ops.segment import use_backend
+from anyorder.ops.backends import use_backend
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from anyorder import EquivariantAttention, EquivariantLinear, Features, RandomFeatures, SparseIndexSet
 from anyorder.layouts import Spread
 from anyorder.ops.gather import add_spread, beside
-from anyorder.ops.segment import use_backend
+from anyorder.ops.backends import use_backend
 
 
 def results(backend, base, tables, reads):

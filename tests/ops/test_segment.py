@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from anyorder.layouts import Queries, Segments
-from anyorder.ops.segment import segment_attention, use_backend
+from anyorder.ops.backends import use_backend
+from anyorder.ops.segment import segment_attention
 from segments import assert_equals_reference, outputs, problem
 
 BACKENDS = ["numba", "products"]
@@ -52,7 +53,7 @@ def test_gradcheck_and_opcheck(backend):
                 return out[0] if normalize else out
 
             assert torch.autograd.gradcheck(call, leaves)
-        indices = (keys.order, keys.pointer, queries.order, queries.pointer)
+        indices = (keys.rows, keys.pointer, queries.rows, queries.pointer)
         arguments = (*leaves, features.directions, *indices, "relu", 1e-3, True)
         torch.library.opcheck(torch.ops.anyorder.segment_attention.default, arguments)
 
@@ -61,7 +62,7 @@ def test_gradcheck_and_opcheck(backend):
 @pytest.mark.parametrize("normalize", [True, False])
 def test_opcheck_of_the_gradient(backend, normalize):
     tensors, keys, queries, features = problem("relu", torch.float64, keys=12, queries=9, groups=4, heads=2, width=3)
-    index = (features.directions, keys.order, keys.pointer, queries.order, queries.pointer, "relu", 1e-3, normalize)
+    index = (features.directions, keys.rows, keys.pointer, queries.rows, queries.pointer, "relu", 1e-3, normalize)
     with use_backend(backend):
         made = torch.ops.anyorder.segment_attention(*tensors.values(), *index)
         grads = [torch.randn_like(part) for part in made]
@@ -76,7 +77,7 @@ def test_a_query_without_keys_has_no_gradient_however_large_the_loss(backend):
     asked = Segments.build(torch.tensor([1, 0]), 2)  # the first query reads the empty group
     leaves = [part.detach().requires_grad_() for part in tensors.values()]
     with use_backend(backend):
-        sums, _ = segment_attention(*leaves, keys, Queries(asked.order, asked.pointer[None]), features, True)
+        sums, _ = segment_attention(*leaves, keys, Queries(asked.rows, asked.pointer[None]), features, True)
         (sums * 1e6).sum().backward()
     assert sums[0].eq(0).all() and leaves[0].grad[0].eq(0).all()
     assert all(leaf.grad.isfinite().all() for leaf in leaves)

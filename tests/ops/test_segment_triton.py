@@ -15,7 +15,8 @@ import pytest
 import torch
 
 from anyorder.layouts import Queries, Segments
-from anyorder.ops.segment import segment_attention, use_backend
+from anyorder.ops.backends import use_backend
+from anyorder.ops.segment import segment_attention
 from segments import assert_equals_reference, outputs, problem
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -71,7 +72,7 @@ def test_a_query_without_keys_has_no_gradient_however_large_the_loss():
     asked = Segments.build(torch.tensor([1, 0], device=DEVICE), 2)  # the first query reads the empty group
     leaves = [part.detach().requires_grad_() for part in tensors.values()]
     with use_backend("triton"):
-        sums, _ = segment_attention(*leaves, keys, Queries(asked.order, asked.pointer[None]), features, True)
+        sums, _ = segment_attention(*leaves, keys, Queries(asked.rows, asked.pointer[None]), features, True)
         (sums * 1e6).sum().backward()
     assert sums[0].eq(0).all() and leaves[0].grad[0].eq(0).all()
     assert all(leaf.grad.isfinite().all() for leaf in leaves)

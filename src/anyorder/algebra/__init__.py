@@ -8,23 +8,29 @@ from anyorder.algebra.classes import (
     Selection,
     classes,
     expansion,
+    pointwise_into,
     pools,
     select,
 )
 from anyorder.algebra.describe import formula, meaning
 from anyorder.algebra.partitions import SetPartition, set_partitions
+from anyorder.algebra.program import Program, attention_program, linear_program
 
 __all__ = [
     "KINDS",
     "EquivalenceClass",
     "Kind",
     "Pool",
+    "Program",
     "Selection",
     "SetPartition",
+    "attention_program",
     "classes",
     "expansion",
     "formula",
+    "linear_program",
     "meaning",
+    "pointwise_into",
     "pools",
     "select",
     "set_partitions",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import combinations, permutations, product
 from typing import Literal
 
@@ -46,32 +46,37 @@ class EquivalenceClass:
     def order_out(self) -> int:
         return self.target.order
 
-    @property
+    @cached_property
     def matched_source(self) -> tuple[int, ...]:
         """Source blocks that hold a node of the output tuple."""
         return tuple(a for a, _ in self.matching)
 
-    @property
+    @cached_property
     def matched_target(self) -> tuple[int, ...]:
         """Target blocks that the matched source blocks equal, in the same order."""
         return tuple(b for _, b in self.matching)
 
-    @property
+    @cached_property
     def unmatched_source(self) -> tuple[int, ...]:
         """Source blocks that are summed over."""
         return tuple(a for a in range(self.source.num_blocks) if a not in self.matched_source)
 
-    @property
+    @cached_property
     def unmatched_target(self) -> tuple[int, ...]:
         """Target blocks that no source block equals."""
         return tuple(b for b in range(self.target.num_blocks) if b not in self.matched_target)
 
-    @property
+    @cached_property
     def kind(self) -> Kind:
         """Pointwise: j determines i. Local: they share some nodes. Global: they share none."""
         if not self.unmatched_source:
             return "pointwise"
         return "local" if self.matching else "global"
+
+    @property
+    def pool(self) -> Pool:
+        """How the class groups the entries that it sums over."""
+        return Pool(self.source, self.matched_source)
 
     @property
     def partition(self) -> SetPartition:
@@ -175,6 +180,19 @@ def _place(cls: EquivalenceClass) -> tuple[object, ...]:
     return cls.source, cls.target, len(cls.matching), cls.matched_source, cls.matched_target
 
 
+def pointwise_into(order_in: int, pattern: SetPartition) -> tuple[EquivalenceClass, ...]:
+    """The pointwise classes into a pattern: each matches all blocks of its source.
+
+    >>> [cls.name for cls in pointwise_into(2, SetPartition((0, 1)))]
+    ['(i,i) -> (i,j)', '(j,j) -> (i,j)', '(i,j) -> (i,j)', '(j,i) -> (i,j)']
+    """
+    return tuple(
+        EquivalenceClass(source, pattern, tuple(enumerate(write)))
+        for source in set_partitions(order_in)
+        for write in permutations(range(pattern.num_blocks), source.num_blocks)
+    )
+
+
 def expansion(cls: EquivalenceClass) -> tuple[tuple[int, EquivalenceClass], ...]:
     """The exact class as an alternating sum of classes that keep only their equalities.
 
@@ -208,6 +226,5 @@ def pools(selected: Iterable[EquivalenceClass]) -> dict[Pool, tuple[EquivalenceC
     """
     shared: dict[Pool, tuple[EquivalenceClass, ...]] = {}
     for cls in selected:
-        key = Pool(cls.source, cls.matched_source)
-        shared[key] = (*shared.get(key, ()), cls)
+        shared[cls.pool] = (*shared.get(cls.pool, ()), cls)
     return shared

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 
 @dataclass(frozen=True, order=True)
@@ -36,19 +36,19 @@ class SetPartition:
         """Number of axes."""
         return len(self.labels)
 
-    @property
+    @cached_property
     def num_blocks(self) -> int:
         """Number of distinct nodes in a tuple of this pattern."""
         return 1 + max(self.labels) if self.labels else 0
 
-    @property
+    @cached_property
     def blocks(self) -> tuple[tuple[int, ...], ...]:
         """The axes of each block."""
         return tuple(
             tuple(axis for axis, label in enumerate(self.labels) if label == block) for block in range(self.num_blocks)
         )
 
-    @property
+    @cached_property
     def representatives(self) -> tuple[int, ...]:
         """The first axis of each block: reading these turns a tuple into its compact form (Prop. 1)."""
         return tuple(axes[0] for axes in self.blocks)
@@ -57,6 +57,15 @@ class SetPartition:
     def is_distinct(self) -> bool:
         """Whether no two axes are tied."""
         return self.num_blocks == self.order
+
+    @property
+    def name(self) -> str:
+        """Letters, equal where axes are tied.
+
+        >>> SetPartition((0, 0, 1)).name
+        '(i,i,j)'
+        """
+        return f"({','.join(self.expand(tuple('ijklmnopqrstuvwxyzabcdefgh'[: self.num_blocks])))})"
 
     def expand(self, compact: tuple[str, ...]) -> tuple[str, ...]:
         """The tuple whose blocks hold these names.

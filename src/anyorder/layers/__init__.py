@@ -2,7 +2,7 @@
 
 from anyorder.layers.attention import EquivariantAttention, redraw_features
 from anyorder.layers.blocks import EncoderLayer
-from anyorder.layers.kernels import Elu, Kernel, RandomFeatures, Softmax
+from anyorder.layers.kernels import Elu, FeatureKernel, Kernel, RandomFeatures, Softmax
 from anyorder.layers.linear import EquivariantLinear
 from anyorder.layers.symmetric import SymmetricLinear
 from anyorder.ops.segment import segment_attention
@@ -12,6 +12,7 @@ __all__ = [
     "EncoderLayer",
     "EquivariantAttention",
     "EquivariantLinear",
+    "FeatureKernel",
     "Kernel",
     "RandomFeatures",
     "Softmax",

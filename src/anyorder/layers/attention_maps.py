@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from anyorder.algebra import EquivalenceClass, SetPartition
+from anyorder.algebra import EquivalenceClass, SetPartition, pointwise_into
+from anyorder.algebra.program import Project
 from anyorder.layers import EquivariantAttention, Softmax
-from anyorder.layers.kernels import FeatureMap
-from anyorder.layers.linear_time import stabilise
-from anyorder.layers.projection import pointwise_into, project
+from anyorder.layers.kernels import FeatureKernel
+from anyorder.layers.projection import project
 from anyorder.layouts import Entries, Features, IndexSet, Plan
 
 MOST_PAIRS = 1 << 26
@@ -33,24 +33,27 @@ def attention_map(
     if len(queries) * len(keys) > MOST_PAIRS:
         raise ValueError(f"{len(queries)} x {len(keys)} coefficients are too many to write out, at most {MOST_PAIRS}")
     weights = attention.weights_of(cls)
-    query = _lightweight(plan, cls.target, x, weights["query"], weights["query_bias"])
+    query = _lightweight(plan, cls.target, x, weights.get("query"), weights["query_bias"])
     key = _lightweight(x.index.plan(x.index), cls.source, x, weights["key"], weights["key_bias"])
+    kernel = attention.kernels[cls.kind == "global"]
     related = _related(cls, queries, keys, exact=attention.coupling == "exact")
-    if isinstance(attention.kernel, Softmax):
+    if isinstance(kernel, Softmax):
         scores = torch.einsum("qhc,khc->hqk", query, key) / query.shape[-1] ** 0.5
         return scores.masked_fill(~related, -torch.inf).softmax(-1).nan_to_num(0.0)
-    features = FeatureMap.of(attention.kernel, attention.directions)
-    query, key, features = stabilise(plan, cls, query.unsqueeze(1), key.unsqueeze(1), features, attention.normalize)
+    assert isinstance(kernel, FeatureKernel)
+    rows, directions = (query.unsqueeze(1), key.unsqueeze(1)), attention.directions_of(cls.kind == "global")
+    query, key, features = kernel.transform(plan.grouped((cls,)), *rows, directions, attention.normalize)
     scores = torch.einsum("qhm,khm->hqk", features(query)[:, 0], features(key)[:, 0]) * related
     if not attention.normalize:
         return scores
     return scores / scores.sum(-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).tiny)
 
 
-def _lightweight(plan: Plan, pattern: SetPartition, x: Features, weight: Tensor, bias: Tensor) -> Tensor:
+def _lightweight(plan: Plan, pattern: SetPartition, x: Features, weight: Tensor | None, bias: Tensor) -> Tensor:
     """(entry, head, channel): queries or keys at the entries of a pattern."""
-    classes = pointwise_into(x.order, pattern)
-    rows = project(plan, pattern, x.index.split(x.rows), classes, weight.flatten(2), bias.flatten())
+    step = Project("target", pattern, pointwise_into(x.order, pattern), ())
+    reads, flat = [plan.gather(cls) for cls in step.classes], None if weight is None else weight.flatten(2)
+    rows = project(step, len(plan.target.entries(pattern)), reads, x.index.split(x.rows), flat, bias.flatten())
     return rows.unflatten(1, bias.shape)
 
 

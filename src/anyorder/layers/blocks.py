@@ -7,31 +7,31 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from anyorder.algebra import Selection
-from anyorder.layers.attention import Coupling, EquivariantAttention
+from anyorder.layers.attention import Coupling, EquivariantAttention, Kernels
 from anyorder.layers.checks import check_input, check_positive
-from anyorder.layers.kernels import Kernel, Softmax
 from anyorder.layers.linear import EquivariantLinear, lightweight_mlp
 from anyorder.layers.recompute import keep_answers
 from anyorder.layouts import Features, IndexSet
+from anyorder.ops.backends import is_transformed
 from anyorder.ops.dropout import Dropout
 
 RECOMPUTED = 256 * 2**20
-"""Bytes that a layer may keep for its backward pass before it works them out again instead."""
+"""Bytes that a layer may keep for its backward pass before it recomputes them instead."""
 
 
 class EncoderLayer(nn.Module):
-    r"""Attention and a lightweight MLP, each after a LayerNorm (Eq. 5, 6 and A.2.1).
+    r"""Attention and a lightweight MLP, each after a LayerNorm (Eq. 8, 9 and A.2.1).
 
     .. math:: H = [X +] Attn_{k \to l}(LN(X)), \quad Y = H + MLP_{l \to l}(LN(H))
 
     X is added where input and output stand on the same index set.
 
     Args:
-        channels_hidden: width inside the MLP; ``channels`` unless told.
+        channels_hidden: width inside the MLP (default: ``channels``).
         norm: LayerNorm before attention and MLP.
         residual: add the input where it has the output's index set.
-        recompute: keep nothing but the input and what linear-time attention answers for the backward pass and work out the
-            rest again there. Left to itself, a layer with linear-time attention does so where it would keep 256 MB.
+        recompute: keep nothing for the backward pass but the input and what linear-time attention answers, and recompute the
+            rest there (default: where a layer with linear-time attention would keep 256 MB).
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class EncoderLayer(nn.Module):
         channels: int,
         heads: int,
         head_channels: int,
-        kernel: Kernel | None = None,
+        kernel: Kernels | None = None,
         coupling: Coupling | None = None,
         normalize: bool = True,
         dropout: float = 0.0,
@@ -82,22 +82,22 @@ class EncoderLayer(nn.Module):
         self.dropout = Dropout(dropout)
 
     def prepare(self, index: IndexSet, target: IndexSet | None = None) -> IndexSet:
-        """Work out now what a pass over ``index`` needs to know of it; returns the index set that the layer writes to."""
+        """Build now what a pass over ``index`` needs to know of it; returns the index set that the layer writes to."""
         written = self.attention.prepare(index, target)
         self.widen.prepare(written)
         return self.narrow.prepare(written)
 
     def forward(self, x: Features, target: IndexSet | None = None) -> Features:
         check_input(self, x, self.order_in, self.channels_in, self.widen.weight)
-        if self._shall_recompute(x, x.index.target(self.order_out, target)):
+        if self._shall_recompute(x, target):
             return checkpoint(self._forward, x, target, use_reentrant=False, context_fn=keep_answers)
         return self._forward(x, target)
 
-    def _shall_recompute(self, x: Features, target: IndexSet) -> bool:
-        if not torch.is_grad_enabled() or torch.compiler.is_compiling():
+    def _shall_recompute(self, x: Features, target: IndexSet | None) -> bool:
+        if not torch.is_grad_enabled() or torch.compiler.is_compiling() or is_transformed():
             return False
         if self.recompute is None:  # softmax takes care of it in parts
-            return not isinstance(self.attention.kernel, Softmax) and self.attention.kept(x, target) > RECOMPUTED
+            return self.attention.kernel.is_linear and self.attention.kept(x, x.target(self.order_out, target)) > RECOMPUTED
         return self.recompute
 
     def _forward(self, x: Features, target: IndexSet | None) -> Features:

@@ -4,29 +4,130 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from anyorder.layers.checks import check_positive
+from anyorder.layouts import Exact, Grouped, Single, Tiling
+from anyorder.ops.features import FeatureMap
+from anyorder.ops.segment import segment_attention
+from anyorder.ops.softmax import softmax_single, softmax_tiles
 
 
-@dataclass(frozen=True)
-class Softmax:
-    """exp(q.k / sqrt(d)), normalised over the keys (Eq. 9). Exact; the cost grows with the number of pairs."""
+class Kernel:
+    """How queries and keys are compared. A kernel of your own derives from ``FeatureKernel``."""
 
-
-@dataclass(frozen=True)
-class Elu:
-    """phi(x) = elu(x) + 1 (Katharopoulos et al. 2020)."""
+    is_linear: ClassVar[bool]
+    """Whether the cost is linear in the number of entries."""
 
     def draw(self, head_channels: int, generator: torch.Generator | None = None) -> Tensor | None:
+        """Directions (feature, channel) that the layer keeps for the kernel, if it needs any."""
         return None
+
+    def attend(
+        self, known: object, query: Tensor, key: Tensor, value: Tensor, directions: Tensor | None, normalize: bool
+    ) -> Tensor:
+        """(query, class, head, channel): what queries receive; ``known`` is what the plan knows of the classes."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class RandomFeatures:
+class Softmax(Kernel):
+    """exp(q.k / sqrt(d)), normalised over the keys (Eq. 12). Exact; the cost grows with the number of pairs."""
+
+    is_linear = False
+
+    def attend(
+        self, known: object, query: Tensor, key: Tensor, value: Tensor, directions: Tensor | None, normalize: bool
+    ) -> Tensor:
+        assert isinstance(known, tuple)
+        parts = []
+        for n, one in enumerate(known):
+            rows = (query[:, n], key[:, n], value[:, n])
+            parts.append(softmax_single(one, *rows) if isinstance(one, Single) else softmax_tiles(_tiling(one), *rows))
+        return torch.stack(parts, 1)
+
+
+def _tiling(known: object) -> Tiling:
+    assert isinstance(known, Tiling)
+    return known
+
+
+class FeatureKernel(Kernel):
+    """A kernel phi(q).phi(k) in linear time.
+
+    A kernel of your own is one frozen dataclass: ``draw`` gives the directions w, if it has any, and ``feature_map`` says
+    which formula is applied to w.x (see ``anyorder.ops.activations.register_activation``). A map that is no function of
+    one number at a time overrides ``transform``.
+    """
+
+    is_linear = True
+
+    def feature_map(self, directions: Tensor | None) -> FeatureMap:
+        """phi with these directions."""
+        raise NotImplementedError
+
+    def transform(
+        self, known: Grouped, query: Tensor, key: Tensor, directions: Tensor | None, normalize: bool
+    ) -> tuple[Tensor, Tensor, FeatureMap]:
+        """Queries, keys and the map that is still to be applied to them."""
+        return query, key, self.feature_map(directions)
+
+    def attend(
+        self, known: object, query: Tensor, key: Tensor, value: Tensor, directions: Tensor | None, normalize: bool
+    ) -> Tensor:
+        """Relaxed attention keeps the equalities of the classes (Eq. 21 and 29); exact attention is a signed sum of it."""
+        if isinstance(known, Grouped):
+            query, key, features = self.transform(known, query, key, directions, normalize)
+            return segment_attention(query, key, value, known.keys, known.queries, features, normalize)[0]
+        assert isinstance(known, tuple)
+        return self._attend_exactly(known, query, key, value, directions, normalize)
+
+    def _attend_exactly(
+        self,
+        known: tuple[Exact, ...],
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        directions: Tensor | None,
+        normalize: bool,
+    ) -> Tensor:
+        """In double precision: where few keys of a large group are allowed, a small difference of large numbers is left."""
+        kind = value.dtype
+        directions = None if directions is None else directions.double()
+        query, key, features = self.transform(known[0].terms[0], query.double(), key.double(), directions, normalize)
+        columns = zip(*(x.split(1, 1) for x in (query, key, value.double())), strict=True)
+        parts = [_signed_sum(one, *rows, features, normalize) for one, rows in zip(known, columns, strict=True)]
+        return torch.cat(parts, 1).to(kind)
+
+
+def _signed_sum(
+    known: Exact, query: Tensor, key: Tensor, value: Tensor, features: FeatureMap, normalize: bool
+) -> Tensor:
+    rows = (query.contiguous(), key.contiguous(), value.contiguous())
+    sums = norms = query.new_zeros(())
+    for sign, term in zip(known.signs, known.terms, strict=True):
+        more = segment_attention(*rows, term.keys, term.queries, features, normalize=False)
+        sums, norms = torch.add(sums, more[0], alpha=sign), torch.add(norms, more[1], alpha=sign)
+    if normalize:
+        sums = sums / norms.clamp(min=torch.finfo(norms.dtype).tiny).unsqueeze(-1)
+    return sums.masked_fill(known.empty.view(-1, 1, 1, 1), 0)
+
+
+@dataclass(frozen=True)
+class Elu(FeatureKernel):
+    """phi(x) = elu(x) + 1 + eps (Katharopoulos et al. 2020); eps keeps the gradients of far apart queries and keys finite."""
+
+    eps: float = 1e-6
+
+    def feature_map(self, directions: Tensor | None) -> FeatureMap:
+        return FeatureMap("elu", None, self.eps)
+
+
+@dataclass(frozen=True)
+class RandomFeatures(FeatureKernel):
     """Random feature maps of Performers (Choromanski et al. 2021) with orthogonal directions w.
 
     ``relu``: phi(x) = relu(w.x') + eps. ``softmax``: phi(x) = exp(w.x' - |x'|^2 / 2) + eps, an unbiased estimate of softmax.
@@ -34,8 +135,9 @@ class RandomFeatures:
 
     Args:
         kind: which map.
-        num_features: directions; int(d log d), at least 1, unless told.
+        num_features: number of directions (default: int(d log d), at least 1).
         redraw: draw new directions every so many training steps (see ``redraw_features``); None: never.
+        eps: added to every feature, so that no norm is zero.
     """
 
     kind: Literal["relu", "softmax"] = "relu"
@@ -51,7 +153,7 @@ class RandomFeatures:
         if self.redraw is not None:
             check_positive(redraw=self.redraw)
         if not self.eps > 0:
-            raise ValueError(f"eps must be positive, so that no normaliser is zero, got {self.eps}")
+            raise ValueError(f"eps must be positive, so that no norm is zero, got {self.eps}")
 
     def features_for(self, head_channels: int) -> int:
         """Number of directions for heads of this width.
@@ -73,45 +175,43 @@ class RandomFeatures:
         lengths = torch.randn(rows, head_channels, generator=generator, dtype=torch.float64).norm(dim=1)
         return (torch.cat(blocks)[:rows] * lengths[:, None]).to(torch.get_default_dtype())
 
-
-Kernel = Softmax | RandomFeatures | Elu
-
-
-@dataclass(frozen=True, eq=False)
-class FeatureMap:
-    """A feature map ready to apply: ``kind`` names the formula, ``directions`` holds w / d^(1/4)."""
-
-    kind: str
-    directions: Tensor | None
-    eps: float
-
-    @classmethod
-    def of(cls, kernel: RandomFeatures | Elu, directions: Tensor | None) -> FeatureMap:
-        if isinstance(kernel, Elu):
-            return cls("elu", None, 0.0)
+    def feature_map(self, directions: Tensor | None) -> FeatureMap:
         assert directions is not None
-        return cls("relu" if kernel.kind == "relu" else "exp", directions * directions.shape[1] ** -0.25, kernel.eps)
+        if self.kind == "softmax":
+            return FeatureMap("none")  # applied by ``transform``
+        return FeatureMap("relu", directions * directions.shape[1] ** -0.25, self.eps)
 
-    def double(self) -> FeatureMap:
-        return FeatureMap(self.kind, None if self.directions is None else self.directions.double(), self.eps)
+    def transform(
+        self, known: Grouped, query: Tensor, key: Tensor, directions: Tensor | None, normalize: bool
+    ) -> tuple[Tensor, Tensor, FeatureMap]:
+        """The softmax map is applied here, its exponents shifted by their maximum, which cancels in N / Z up to eps.
 
-    def __call__(self, x: Tensor, shift: Tensor | float = 0.0) -> Tensor:
-        """phi(x) over the last axis; ``shift`` is subtracted in the exponent of the softmax map."""
-        if self.kind == "none":
-            return x
-        if self.kind == "elu":
-            return torch.nn.functional.elu(x) + 1
-        assert self.directions is not None
-        scores = x @ self.directions.to(x.dtype).T
+        The maximum is taken per query, and per graph for keys, so that no graph sees another.
+        """
+        features = self.feature_map(directions)
         if self.kind == "relu":
-            return scores.relu() + self.eps
-        return (scores - _half_norm(x) - shift).exp() + self.eps
+            return query, key, features
+        assert directions is not None
+        asking, asked = _exponents(query, directions), _exponents(key, directions)
+        if normalize and len(key):
+            asking = asking - asking.amax(-1, keepdim=True)
+            asked = asked - _highest(asked.amax(-1, keepdim=True), known)
+        return asking.exp() + self.eps, asked.exp() + self.eps, features
 
-    def exponent(self, x: Tensor) -> Tensor:
-        """The largest exponent of the softmax map of each row."""
-        assert self.directions is not None
-        return (x @ self.directions.to(x.dtype).T - _half_norm(x)).amax(-1, keepdim=True)
+
+def _exponents(x: Tensor, directions: Tensor) -> Tensor:
+    """w.x' - |x'|^2 / 2 with x' = x / d^(1/4)."""
+    width = x.shape[-1]
+    half_norm = x.square().sum(-1, keepdim=True) / (2 * math.sqrt(width))
+    return x @ (directions * width**-0.25).to(x.dtype).T - half_norm
 
 
-def _half_norm(x: Tensor) -> Tensor:
-    return x.square().sum(-1, keepdim=True) / (2 * math.sqrt(x.shape[-1]))
+def _highest(rows: Tensor, known: Grouped) -> Tensor:
+    """For each row the highest of its graph, with the gradient of the row that holds it."""
+    index = known.key_graph.view(-1, *[1] * (rows.ndim - 1)).expand_as(rows)
+    with torch.no_grad():
+        most = rows.new_full((known.num_graphs, *rows.shape[1:]), -torch.inf).scatter_reduce(0, index, rows, "amax")
+        places = torch.arange(len(rows), device=rows.device).view_as(index[:, :1, :1, :1]).expand_as(rows)
+        holders = torch.where(rows == most.gather(0, index), places, -1)
+        holder = holders.new_full(most.shape, -1).scatter_reduce(0, index, holders, "amax").clamp(min=0)
+    return rows.gather(0, holder).gather(0, index)

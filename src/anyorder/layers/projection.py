@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from anyorder.algebra import EquivalenceClass, SetPartition, select
-from anyorder.layouts import Plan
+from anyorder.algebra import EquivalenceClass, SetPartition
+from anyorder.algebra.program import Project
+from anyorder.layouts import Spread
 from anyorder.ops.gather import add_spread, beside
 
 Parts = dict[SetPartition, Tensor]
@@ -22,23 +23,13 @@ def init_uniform(weight: Tensor, fan_in: int) -> None:
     nn.init.uniform_(weight, -bound, bound)
 
 
-def pointwise_into(order_in: int, pattern: SetPartition) -> tuple[EquivalenceClass, ...]:
-    """The pointwise classes into a pattern.
-
-    >>> [cls.name for cls in pointwise_into(2, SetPartition((0, 1)))]
-    ['(i,i) -> (i,j)', '(j,j) -> (i,j)', '(i,j) -> (i,j)', '(j,i) -> (i,j)']
-    """
-    every = select(order_in, pattern.order, lambda cls: True)
-    return tuple(cls for cls in every if cls.target == pattern and cls.kind == "pointwise")
-
-
 class PointwiseProjection(nn.Module):
     r"""The lightweight linear map from order k to the entries of one pattern (Prop. 2).
 
     .. math:: Y_j = \sum_{\mu \in M} A_{fix_\mu(j)} w_\mu + b
 
-    M holds pointwise classes into the pattern; ``fix(j)`` is the one input tuple that a class reads.
-    ``weight[class, in, out]`` is in the order of ``classes``.
+    M holds pointwise classes into the pattern; ``fix(j)`` is the one input tuple that a class reads. ``weight[class, in, out]``
+    is None where there is no class: the rows of order 0 are the bias, a learned query.
     """
 
     def __init__(
@@ -47,50 +38,51 @@ class PointwiseProjection(nn.Module):
         super().__init__()
         self.classes = tuple(classes)
         self.channels_in, self.channels_out = channels_in, channels_out
-        self.weight = nn.Parameter(torch.empty(len(self.classes), channels_in, channels_out))
+        self.weight = nn.Parameter(torch.empty(len(self.classes), channels_in, channels_out)) if classes else None
         self.bias = nn.Parameter(torch.empty(channels_out)) if bias else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        init_uniform(self.weight, self.channels_in)
-        if self.bias is not None:
-            init_uniform(self.bias, self.channels_in)
+        """Draw new weights."""
+        for weight in (self.weight, self.bias):
+            if weight is not None:
+                init_uniform(weight, self.channels_in)
+
+    def _load_from_state_dict(self, state_dict, prefix, *rest):  # type: ignore[no-untyped-def]
+        if self.weight is None:  # files of earlier versions hold a tensor without elements
+            state_dict.pop(f"{prefix}weight", None)
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def extra_repr(self) -> str:
         return f"classes={[cls.name for cls in self.classes]}, {self.channels_in} -> {self.channels_out}"
 
 
 def project(
-    plan: Plan,
-    pattern: SetPartition,
+    step: Project,
+    count: int,
+    reads: Sequence[Spread],
     parts: Parts,
-    classes: Sequence[EquivalenceClass],
-    weight: Tensor,
-    bias: Tensor | None = None,
+    weight: Tensor | None,
+    bias: Tensor | None,
 ) -> Tensor:
-    """Rows (entry, out) of one output pattern from pointwise classes into it, with ``weight[class, in, out]``.
+    """Rows (entry, out) of one pattern: input rows ``parts`` read by the classes of a step, with ``weight[class, in, out]``.
 
-    ``parts`` are the input rows of each pattern.
-
-    Classes that keep all nodes read as many entries as they write: their narrow inputs are gathered first and multiplied
-    by one tall matrix. The others read fewer entries (nodes, when edges are written): they are multiplied first, once
-    per input entry, and the results are gathered.
+    ``count`` is the number of entries, ``reads`` says which input row each of them reads.
     """
-    same = [n for n, cls in enumerate(classes) if cls.source.num_blocks == pattern.num_blocks]
-    fewer = [(n, cls) for n, cls in enumerate(classes) if n not in same and len(parts[cls.source])]
+    if weight is None:
+        assert bias is not None
+        return bias.expand(count, -1)
+    tall, each = _apart(weight, step.whole)
     # the bias goes with the least rows, if each output entry reads one of them
-    host = next((n for n, cls in fewer if plan.pointwise(cls).missing is None), None)
+    host = next((n for n in each if reads[n].missing is None), None)
     total: Tensor | None = None
-    tall, each = _apart(weight, same)
-    if same:
-        wide = beside([(parts[classes[n].source], plan.pointwise(classes[n])) for n in same])
+    if step.whole:
+        wide = beside([(parts[step.classes[n].source], reads[n]) for n in step.whole])
         total = _product(wide, tall[0] if len(tall) == 1 else torch.cat(tall), bias if host is None else None)
-    products = [_product(parts[cls.source], each[n], bias if n == host else None) for n, cls in fewer]
-    total = add_spread(total, [(rows, plan.pointwise(cls)) for rows, (_, cls) in zip(products, fewer, strict=True)])
-    count = len(plan.target.entries(pattern))
-    if total is None:
-        return weight.new_zeros(count, weight.shape[2]) if bias is None else bias.repeat(count, 1)
-    return total + bias if bias is not None and not same and host is None else total
+    products = [(_product(parts[step.classes[n].source], w, bias if n == host else None), reads[n]) for n, w in each.items()]
+    total = add_spread(total, products)
+    assert total is not None
+    return total + bias if bias is not None and not step.whole and host is None else total
 
 
 def _apart(weight: Tensor, same: Sequence[int]) -> tuple[list[Tensor], dict[int, Tensor]]:
@@ -98,6 +90,8 @@ def _apart(weight: Tensor, same: Sequence[int]) -> tuple[list[Tensor], dict[int,
 
     All are cut at once, so that their gradients are put together once; each index would have a gradient of the whole size.
     """
+    if len(same) == len(weight):
+        return [weight.flatten(0, 1)], {}
     runs: list[list[int]] = []
     for n in range(len(weight)):
         if n in same and runs and runs[-1][-1] in same:
@@ -118,18 +112,3 @@ def add_product(total: Tensor, rows: Tensor, weight: Tensor) -> Tensor:
     if torch.is_grad_enabled() or torch.compiler.is_compiling() or torch.is_autocast_enabled(total.device.type):
         return torch.addmm(total, rows, weight)
     return total.addmm_(rows, weight)
-
-
-def project_together(plan: Plan, pattern: SetPartition, parts: Parts, maps: Sequence[PointwiseProjection]) -> list[Tensor]:
-    """Several lightweight maps into the same pattern; those over the same classes share their products."""
-    results: dict[int, Tensor] = {}
-    for classes in dict.fromkeys(each.classes for each in maps):
-        members = [n for n, each in enumerate(maps) if each.classes == classes]
-        some = [maps[n] for n in members]
-        weight = some[0].weight if len(some) == 1 else torch.cat([each.weight for each in some], 2)
-        bias = None
-        if any(each.bias is not None for each in some):
-            bias = torch.cat([weight.new_zeros(each.channels_out) if each.bias is None else each.bias for each in some])
-        wide = project(plan, pattern, parts, classes, weight, bias)
-        results.update(zip(members, wide.split([each.channels_out for each in some], 1), strict=True))
-    return [results[n] for n in range(len(maps))]

@@ -1,4 +1,4 @@
-"""Working out a layer again in its backward pass, all but what attention answered."""
+"""Recomputing a layer in its backward pass, all but what attention answered."""
 
 from __future__ import annotations
 

@@ -1,16 +1,19 @@
 """Index sets and features: which tuples exist, what they carry, and how to find one's way among them."""
 
-from anyorder.layouts.complete import CompleteIndexSet, DenseIndexSet, complete_index_set
+from anyorder.layouts.complete import CompleteIndexSet, DenseIndexSet
+from anyorder.layouts.entries import Entries
 from anyorder.layouts.features import Features, collate
 from anyorder.layouts.from_graph import AllTuples, ConnectedTuples, DistinctTuples, Tuples, TuplesWithin
 from anyorder.layouts.hops import TooManyTuples
-from anyorder.layouts.index_set import Entries, IndexSet
+from anyorder.layouts.index_set import IndexSet
 from anyorder.layouts.lift import lift
-from anyorder.layouts.lookup import Segments, TupleIndex
+from anyorder.layouts.lookup import TupleIndex
 from anyorder.layouts.mixed import MixedFeatures
-from anyorder.layouts.plan import Groups, Plan, Queries, Spread
-from anyorder.layouts.sparse import SparseIndexSet
+from anyorder.layouts.plan import Exact, Grouped, Groups, Plan, Single
+from anyorder.layouts.segments import Queries, Segments, Spread
+from anyorder.layouts.sparse import SparseIndexSet, complete_index_set
 from anyorder.layouts.symmetric import SymmetricIndexSet
+from anyorder.layouts.tiles import Tile, Tiling
 
 __all__ = [
     "AllTuples",
@@ -19,17 +22,22 @@ __all__ = [
     "DenseIndexSet",
     "DistinctTuples",
     "Entries",
+    "Exact",
     "Features",
+    "Grouped",
     "Groups",
     "IndexSet",
     "MixedFeatures",
     "Plan",
     "Queries",
     "Segments",
+    "Single",
     "SparseIndexSet",
     "Spread",
     "SymmetricIndexSet",
     "TooManyTuples",
+    "Tile",
+    "Tiling",
     "TupleIndex",
     "Tuples",
     "TuplesWithin",

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from anyorder.layouts.index_set import IndexSet
-from anyorder.layouts.sparse import SparseIndexSet
 
 
 class CompleteIndexSet(IndexSet):
@@ -141,13 +140,3 @@ class DenseIndexSet(CompleteIndexSet):
 
     def _with_order(self, order: int) -> IndexSet:
         return DenseIndexSet(order, self.mask)
-
-
-def complete_index_set(order: int, node_graph: Tensor, *, num_graphs: int) -> IndexSet:
-    """All tuples of an order within each graph, also where the nodes of a graph do not stand together."""
-    sizes = torch.bincount(node_graph, minlength=num_graphs)
-    together = CompleteIndexSet(order, sizes)
-    if bool((node_graph.diff() >= 0).all()):
-        return together
-    nodes = torch.argsort(node_graph, stable=True)
-    return SparseIndexSet._trusted(nodes[together.tuples], len(node_graph), node_graph, num_graphs)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from anyorder.layouts.lookup import Segments
-from anyorder.layouts.plan import Queries
+from anyorder.layouts.segments import Queries, Segments
 from anyorder.layouts.transfer import Transferable
 
 

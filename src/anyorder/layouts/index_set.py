@@ -3,46 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from anyorder.algebra import SetPartition, set_partitions
+from anyorder.layouts.entries import Entries
 from anyorder.layouts.memory import Memory, refuse_in_graph
+from anyorder.layouts.plan import Plan
 from anyorder.layouts.rows import collect, deal
 from anyorder.layouts.transfer import Transferable
-
-if TYPE_CHECKING:
-    from anyorder.layouts.plan import Plan
-
-
-@dataclass(frozen=True, eq=False)
-class Entries:
-    """The entries of one pattern: where they stand in the index set and their compact tuples (Prop. 1).
-
-    ``rows`` is None where they stand together, from row ``start`` on: they are then read without a copy.
-    """
-
-    start: int
-    rows: Tensor | None
-    tuples: Tensor
-    graph: Tensor
-
-    def __len__(self) -> int:
-        return len(self.tuples)
-
-    @property
-    def places(self) -> Tensor:
-        """(entry,): the row of each entry."""
-        if self.rows is not None:
-            return self.rows
-        return torch.arange(self.start, self.start + len(self), device=self.tuples.device)
-
-    def read(self, values: Tensor) -> Tensor:
-        """The rows of these entries."""
-        return values.narrow(0, self.start, len(self)) if self.rows is None else values.index_select(0, self.rows)
 
 
 MOST_PLANS = 32  # targets an index set remembers; a loop may ask for new ones in every step
@@ -98,6 +68,10 @@ class IndexSet(Memory, Transferable, ABC):
     def with_order(self, order: int) -> IndexSet | None:
         """The index set of another order that follows from this one, if one does (Sec. 4.2)."""
 
+    @abstractmethod
+    def complete(self, order: int) -> IndexSet:
+        """All tuples of an order within each graph."""
+
     def target(self, order: int, given: IndexSet | None = None) -> IndexSet:
         """The index set that a layer of this output order writes to: the given one, or the one that follows."""
         if given is None:
@@ -129,7 +103,7 @@ class IndexSet(Memory, Transferable, ABC):
 
     def entries(self, pattern: SetPartition) -> Entries:
         """The entries whose equal axes are exactly those of the pattern."""
-        return self._once(("entries", pattern.labels), lambda: self._select(pattern))
+        return self._once(pattern, lambda: self._select(pattern))
 
     def _select(self, pattern: SetPartition) -> Entries:
         tuples = self.tuples
@@ -148,48 +122,38 @@ class IndexSet(Memory, Transferable, ABC):
 
     def split(self, rows: Tensor) -> dict[SetPartition, Tensor]:
         """The rows of each pattern, read once, so that their gradients are put together in one step."""
-        patterns, places = self._sorted()
-        counts = [len(self.entries(pattern)) for pattern in patterns]
+        patterns, counts, places = self._sorted()
         return dict(zip(patterns, rows.split(counts) if places is None else deal(rows, places), strict=True))
 
-    def assemble(self, parts: dict[SetPartition, Tensor], like: Tensor) -> Tensor:
-        """Rows of the whole index set from the rows of its patterns; zero where a pattern is left out.
-
-        ``like`` gives the width and the type where no pattern has an entry.
-        """
-        patterns, places = self._sorted()
-        there = [pattern for pattern in patterns if len(self.entries(pattern))]
-        like = next((parts[pattern] for pattern in there if pattern in parts), like)
-        every = [parts[p] if p in parts else like.new_zeros(len(self.entries(p)), *like.shape[1:]) for p in there]
-        if len(every) < 2:
-            return every[0] if every else like.new_zeros(0, *like.shape[1:])
-        if places is None:
-            return torch.cat(every)
-        return collect(every, [place for place in places if len(place)])
+    def assemble(self, parts: dict[SetPartition, Tensor]) -> Tensor:
+        """Rows of the whole index set from the rows of each pattern."""
+        patterns, _, places = self._sorted()
+        if len(patterns) == 1:
+            return parts[patterns[0]]
+        every = [parts[pattern] for pattern in patterns]
+        return torch.cat(every) if places is None else collect(every, places)
 
     def arrange(self) -> None:
-        """Work out now how the entries are sorted by pattern."""
+        """Sort the entries by pattern now."""
         self._sorted()
 
-    def _sorted(self) -> tuple[tuple[SetPartition, ...], list[Tensor] | None]:
-        """The patterns, the same for all index sets, and where the entries of each stand; None if they are sorted."""
+    def _sorted(self) -> tuple[tuple[SetPartition, ...], list[int], list[Tensor] | None]:
+        """The patterns, their numbers of entries, and where those stand; None if they are sorted."""
         return self._once("sorted", self._sort)
 
-    def _sort(self) -> tuple[tuple[SetPartition, ...], list[Tensor] | None]:
+    def _sort(self) -> tuple[tuple[SetPartition, ...], list[int], list[Tensor] | None]:
         patterns = set_partitions(self.order)
         places = [self.entries(pattern).places for pattern in patterns]
-        order = torch.cat(places)
-        together = torch.equal(order, torch.arange(self.num_entries, device=order.device))
-        return patterns, None if together else places
+        rows = torch.cat(places)
+        together = torch.equal(rows, torch.arange(self.num_entries, device=rows.device))
+        return patterns, [len(part) for part in places], None if together else places
 
     def plan(self, target: IndexSet) -> Plan:
-        """What a layer from this index set to ``target`` needs to know, worked out once and kept."""
+        """What a layer from this index set to ``target`` needs to know, built once and kept."""
         for known, plan in self._plans:
             if known is target:
                 return plan
         refuse_in_graph()
-        from anyorder.layouts.plan import Plan
-
         self.check_target(target)
         for index in (self, target):
             if index.unordered:

@@ -1,4 +1,4 @@
-"""Finding tuples and grouping entries, by sorting."""
+"""Finding tuples by sorting."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from anyorder.layouts.transfer import Transferable
+
 _LIMIT = 2**62
 
 
 @dataclass(frozen=True, eq=False)
-class TupleIndex:
+class TupleIndex(Transferable):
     """Where each tuple of a list stands, found by binary search.
 
     Tuples are folded into integers column by column; before an integer could overflow, the values so far are replaced
@@ -21,7 +23,7 @@ class TupleIndex:
     num_nodes: int
     ranks: tuple[Tensor | None, ...]
     codes: Tensor
-    order: Tensor
+    rows: Tensor
 
     @classmethod
     def build(cls, tuples: Tensor, num_nodes: int) -> TupleIndex:
@@ -36,8 +38,8 @@ class TupleIndex:
             ranks.append(rank)
             code = code * num_nodes + column
             bound *= max(num_nodes, 1)
-        codes, order = torch.sort(code, stable=True)
-        return cls(num_nodes, tuple(ranks), codes, order)
+        codes, rows = torch.sort(code, stable=True)
+        return cls(num_nodes, tuple(ranks), codes, rows)
 
     @property
     def first(self) -> Tensor:
@@ -56,14 +58,21 @@ class TupleIndex:
                 known &= hit
             code = code * self.num_nodes + column
         position, hit = _search(self.codes, code)
-        if len(self.order) == 0:
+        if len(self.rows) == 0:
             return torch.full_like(code, -1)
-        return torch.where(known & hit, self.order[position], -1)
+        return torch.where(known & hit, self.rows[position], -1)
+
+    def distinct(self, tuples: Tensor) -> tuple[Tensor, TupleIndex]:
+        """The number of each of the indexed tuples among the distinct ones, and an index of those."""
+        first = self.first
+        ids = torch.empty_like(self.rows)
+        ids[self.rows] = first.cumsum(0) - 1
+        return ids, TupleIndex.build(tuples[self.rows[first]], self.num_nodes)
 
     def repeated(self) -> Tensor | None:
         """The positions of two equal tuples, if there are any."""
         same = (self.codes[1:] == self.codes[:-1]).nonzero().flatten()
-        return None if len(same) == 0 else self.order[same[0] : same[0] + 2]
+        return None if len(same) == 0 else self.rows[same[0] : same[0] + 2]
 
 
 def _search(ordered: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
@@ -71,34 +80,3 @@ def _search(ordered: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         return torch.zeros_like(values), torch.zeros_like(values, dtype=torch.bool)
     position = torch.searchsorted(ordered, values).clamp_(max=len(ordered) - 1)
     return position, ordered[position] == values
-
-
-@dataclass(frozen=True, eq=False)
-class Segments:
-    """Rows sorted by group: group g holds ``order[pointer[g]:pointer[g + 1]]``; rows of no group are left out."""
-
-    order: Tensor
-    pointer: Tensor
-
-    @classmethod
-    def build(cls, group: Tensor, num_groups: int) -> Segments:
-        """Sort rows by group; a negative group means none.
-
-        >>> segments = Segments.build(torch.tensor([1, -1, 0, 1]), 3)
-        >>> segments.order.tolist(), segments.pointer.tolist()
-        ([2, 0, 3], [0, 1, 3, 3])
-        """
-        counts = torch.bincount(group + 1, minlength=num_groups + 1)
-        ends = counts.cumsum(0)
-        skipped = int(counts[0])
-        narrow = group.to(torch.int32) if num_groups < 2**31 else group
-        order = torch.argsort(narrow, stable=True)[skipped:]
-        return cls(order, ends - skipped)
-
-    @property
-    def num_groups(self) -> int:
-        return len(self.pointer) - 1
-
-    @property
-    def sizes(self) -> Tensor:
-        return self.pointer.diff()

@@ -1,4 +1,4 @@
-"""What is worked out once and kept."""
+"""Values that are built once and kept."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Built = TypeVar("Built")
 
 
 class Memory:
-    """Keeps what is worked out from it. Sorting and searching are for the host: a compiled graph only reads what is kept."""
+    """Keeps what is derived from it. Sorting and searching are for the host: a compiled graph only reads what is kept."""
 
     def __init__(self) -> None:
         self._cache: dict[object, object] = {}
@@ -24,7 +24,7 @@ class Memory:
 
 
 def refuse_in_graph() -> None:
-    """Refuse to work something out while a graph is compiled: its result would hold for one batch only."""
+    """Refuse to build something while a graph is compiled: its result would hold for one batch only."""
     if torch.compiler.is_compiling():
         raise RuntimeError(
             "a compiled model reads plans that are made before: call model.prepare(x.index) on each new index set"

@@ -2,61 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from anyorder.algebra import EquivalenceClass, Pool, expansion
-from anyorder.layouts.index_set import Entries, IndexSet
-from anyorder.layouts.lookup import Segments, TupleIndex
-from anyorder.layouts.memory import Built, Memory
+from anyorder.algebra import EquivalenceClass, Pool, Program, expansion
+from anyorder.algebra.program import Attend, Average, Combine, Deliver, Project, Reduce, Step
+from anyorder.layouts.entries import Entries, Indexed
+from anyorder.layouts.lookup import TupleIndex
+from anyorder.layouts.memory import Memory
+from anyorder.layouts.segments import Queries, Segments, Spread
+from anyorder.layouts.tiles import Tiling
+from anyorder.layouts.transfer import Transferable
 
 
 @dataclass(frozen=True, eq=False)
-class Spread:
-    """Which row each target entry reads: ``rows`` None is the identity, ``missing`` None says that every row is there.
-
-    Where no row is read twice, ``inverse`` says which entry reads each row, -1 for none.
-    """
-
-    rows: Tensor | None
-    missing: Tensor | None
-    inverse: Tensor | None = None
-
-    @classmethod
-    def build(cls, rows: Tensor, num_sources: int, *, one_to_one: bool = False) -> Spread:
-        missing = rows < 0
-        some = bool(missing.any())
-        if not some and len(rows) == num_sources and torch.equal(rows, torch.arange(num_sources, device=rows.device)):
-            return cls(None, None)
-        inverse = None
-        if one_to_one:
-            inverse = rows.new_full((num_sources + 1,), -1)
-            inverse[rows] = torch.arange(len(rows), device=rows.device)  # those that read nothing, -1, write to the end
-            inverse = inverse[:-1]
-        return cls(rows.clamp(min=0), missing, inverse) if some else cls(rows, None, inverse)
-
-    @property
-    def signed(self) -> Tensor | None:
-        """The rows with -1 where there is none."""
-        return self.rows if self.rows is None or self.missing is None else self.rows.masked_fill(self.missing, -1)
-
-    def __call__(self, values: Tensor) -> Tensor:
-        """The rows, zero where there is none."""
-        if self.rows is None:
-            return values
-        if self.missing is None:
-            return values.index_select(0, self.rows)
-        if len(values) == 0:
-            return values.new_zeros(len(self.rows), *values.shape[1:])
-        shape = (-1, *[1] * (values.ndim - 1))
-        return values.index_select(0, self.rows).masked_fill(self.missing.view(shape), 0)
-
-
-@dataclass(frozen=True, eq=False)
-class Groups:
+class Groups(Transferable):
     """Input entries of one pattern, grouped by the nodes of some of their blocks; by graph if by no block."""
 
     ids: Tensor
@@ -65,17 +28,13 @@ class Groups:
     index: TupleIndex | None
 
     @classmethod
-    def build(cls, entries: Entries, blocks: tuple[int, ...], index_set: IndexSet) -> Groups:
+    def build(cls, entries: Entries, blocks: tuple[int, ...], source: Indexed) -> Groups:
         if len(blocks) == 0:
-            return cls(entries.graph, index_set.num_graphs, 0, None)
+            return cls(entries.graph, source.num_graphs, 0, None)
         if len(blocks) == 1:
-            return cls(entries.tuples[:, blocks[0]], index_set.num_nodes, 1, None)
+            return cls(entries.tuples[:, blocks[0]], source.num_nodes, 1, None)
         keys = entries.tuples[:, list(blocks)]
-        sorting = TupleIndex.build(keys, index_set.num_nodes)
-        first = sorting.first
-        ids = torch.empty_like(sorting.order)
-        ids[sorting.order] = first.cumsum(0) - 1
-        distinct = TupleIndex.build(keys[sorting.order[first]], index_set.num_nodes)
+        ids, distinct = TupleIndex.build(keys, source.num_nodes).distinct(keys)
         return cls(ids, len(distinct.codes), len(blocks), distinct)
 
     def find(self, tuples: Tensor, graph: Tensor) -> Tensor:
@@ -89,37 +48,77 @@ class Groups:
 
 
 @dataclass(frozen=True, eq=False)
-class Queries:
-    """Output entries by class and group: class c reads group g for ``order[pointer[c, g]:pointer[c, g + 1]]``."""
+class Grouped(Transferable):
+    """Keys and queries of classes that share their groups; ``key_graph`` is the graph of each key."""
 
-    order: Tensor
-    pointer: Tensor
+    keys: Segments
+    queries: Queries
+    key_graph: Tensor
+    num_graphs: int
 
 
-class Plan(Memory):
-    """Selections, groups and look-ups from one index set to another; each is worked out when first asked for."""
+@dataclass(frozen=True, eq=False)
+class Single(Transferable):
+    """A class whose groups have one query each: the group of each key, the query of each key, and both sorted."""
 
-    def __init__(self, source: IndexSet, target: IndexSet) -> None:
+    groups: Groups
+    query_of_key: Spread
+    grouped: Grouped
+
+
+@dataclass(frozen=True, eq=False)
+class Exact(Transferable):
+    """A class as signed sums with equalities only; ``empty`` says which queries have no key at all."""
+
+    signs: tuple[int, ...]
+    terms: tuple[Grouped, ...]
+    empty: Tensor
+
+
+class Plan(Memory, Transferable):
+    """Selections, groups and look-ups from one index set to another; each is built when it is first asked for."""
+
+    def __init__(self, source: Indexed, target: Indexed) -> None:
         super().__init__()
         self.source = source
         self.target = target
 
-    def prepare(self, classes: Iterable[EquivalenceClass], *, coupling: str = "relaxed") -> None:
-        """Work out what these classes need now (in a data-loader worker, say), so that no layer waits for it."""
-        for cls in classes:
-            if cls.kind == "pointwise":
-                self.pointwise(cls)
-                continue
-            terms = [term for _, term in expansion(cls)] if coupling == "exact" else [cls]
-            for term in terms:
-                self.keys(term), self.asked((term,))
-            self.members(cls, coupling)
+    def prepare(self, program: Program) -> tuple[object, ...]:
+        """What each step of a program needs to know, built once; a data-loader worker may do so ahead of the layer."""
+        return self._once(program.key, lambda: tuple(self._bind(step, program) for step in program.steps))
 
-    def pointwise(self, cls: EquivalenceClass) -> Spread:
+    def _bind(self, step: Step, program: Program) -> object:
+        if isinstance(step, Project):
+            plan = self if step.side == "target" else self._own()
+            return len(plan.target.entries(step.pattern)), tuple(plan.gather(cls) for cls in step.classes)
+        if isinstance(step, Attend):
+            if step.attention == "softmax":
+                return tuple(self.single(cls) if not cls.unmatched_target else self.tiles(cls) for cls in step.classes)
+            return self.grouped(step.classes) if step.attention == "relaxed" else tuple(map(self.exact, step.classes))
+        if isinstance(step, Combine):
+            return len(self.target.entries(step.pattern))
+        if isinstance(step, Reduce):
+            return None if len(step.pool.blocks) == step.pool.source.num_blocks else self.groups(step.pool)
+        if isinstance(step, Deliver):
+            return tuple(self.group_gather(cls) for cls, _ in step.reads)
+        if isinstance(step, Average):
+            pools = [other.pool for other in program.steps if isinstance(other, Reduce)]
+            parts = [(sign, self._read(term), pools.index(term.pool)) for sign, term in expansion(step.cls)]
+            return tuple(parts), self.members(step.cls, "exact").clamp(min=1).unsqueeze(1)
+        return None
+
+    def _own(self) -> Plan:
+        """From the source to itself."""
+        return self._once("own", lambda: self if self.source is self.target else Plan(self.source, self.source))
+
+    def _read(self, term: EquivalenceClass) -> Spread:
+        return self.gather(term) if term.kind == "pointwise" else self.group_gather(term)
+
+    def gather(self, cls: EquivalenceClass) -> Spread:
         """For a pointwise class: the entry of the source pattern that each entry of the target pattern reads."""
-        return self._once(("pointwise", _key(cls)), lambda: self._pointwise(cls))
+        return self._once(("gather", cls), lambda: self._gather(cls))
 
-    def _pointwise(self, cls: EquivalenceClass) -> Spread:
+    def _gather(self, cls: EquivalenceClass) -> Spread:
         target, source = self.target.entries(cls.target), self.source.entries(cls.source)
         blocks = dict(cls.matching)
         columns = [blocks[label] for label in cls.source.labels]
@@ -133,78 +132,76 @@ class Plan(Memory):
 
     def groups(self, pool: Pool) -> Groups:
         """The groups that classes of one pool share."""
-        return self._once(("groups", pool.source.labels, pool.blocks), lambda: self._groups(pool))
+        return self._once(
+            ("groups", pool), lambda: Groups.build(self.source.entries(pool.source), pool.blocks, self.source)
+        )
 
-    def _groups(self, pool: Pool) -> Groups:
-        return Groups.build(self.source.entries(pool.source), pool.blocks, self.source)
-
-    def keys(self, cls: EquivalenceClass) -> Segments:
-        """The entries of the source pattern, sorted by the group of the class."""
-        pool = Pool(cls.source, cls.matched_source)
-        return self._once(("keys", pool.source.labels, pool.blocks), lambda: self._keys(pool))
-
-    def _keys(self, pool: Pool) -> Segments:
+    def key_segments(self, pool: Pool) -> Segments:
+        """The entries of the source pattern, sorted by group."""
         groups = self.groups(pool)
-        return Segments.build(groups.ids, groups.num_groups)
+        return self._once(("key_segments", pool), lambda: Segments.build(groups.ids, groups.num_groups))
 
-    def reads(self, cls: EquivalenceClass) -> Tensor:
+    def group_of_target(self, cls: EquivalenceClass) -> Tensor:
         """The group that each entry of the target pattern reads, -1 for none."""
-        return self._once(("reads", _key(cls)), lambda: self._reads(cls))
+        return self._once(("group_of_target", cls), lambda: self._group_of_target(cls))
 
-    def _reads(self, cls: EquivalenceClass) -> Tensor:
+    def _group_of_target(self, cls: EquivalenceClass) -> Tensor:
         target = self.target.entries(cls.target)
-        groups = self.groups(Pool(cls.source, cls.matched_source))
-        return groups.find(target.tuples[:, list(cls.matched_target)], target.graph)
+        return self.groups(cls.pool).find(target.tuples[:, list(cls.matched_target)], target.graph)
 
-    def spread(self, cls: EquivalenceClass) -> Spread:
-        """The same as a gather from the groups."""
-        groups = self.groups(Pool(cls.source, cls.matched_source))
-        return self._once(("spread", _key(cls)), lambda: Spread.build(self.reads(cls), groups.num_groups))
+    def group_gather(self, cls: EquivalenceClass) -> Spread:
+        """The same as a gather of rows of groups."""
+        groups = self.groups(cls.pool)
+        return self._once(("group_gather", cls), lambda: Spread.build(self.group_of_target(cls), groups.num_groups))
 
-    def queries(self, cls: EquivalenceClass) -> Segments:
+    def query_segments(self, cls: EquivalenceClass) -> Segments:
         """The entries of the target pattern, sorted by the group that they read."""
-        groups = self.groups(Pool(cls.source, cls.matched_source))
-        return self._once(("queries", _key(cls)), lambda: Segments.build(self.reads(cls), groups.num_groups))
+        groups = self.groups(cls.pool)
+        return self._once(("query_segments", cls), lambda: Segments.build(self.group_of_target(cls), groups.num_groups))
 
-    def asked(self, classes: tuple[EquivalenceClass, ...]) -> Queries:
-        """The queries of several classes that share their groups."""
-        return self._once(("asked", *[_key(cls) for cls in classes]), lambda: self._asked(classes))
+    def grouped(self, classes: tuple[EquivalenceClass, ...]) -> Grouped:
+        """The keys and queries of classes that share their groups."""
+        return self._once(("grouped", *classes), lambda: self._grouped(classes))
 
-    def _asked(self, classes: tuple[EquivalenceClass, ...]) -> Queries:
-        each = [self.queries(cls) for cls in classes]
-        starts = [0]
-        for segments in each:
-            starts.append(starts[-1] + len(segments.order))
-        pointer = torch.stack([segments.pointer + start for segments, start in zip(each, starts[:-1], strict=True)])
-        return Queries(torch.cat([segments.order for segments in each]), pointer)
+    def _grouped(self, classes: tuple[EquivalenceClass, ...]) -> Grouped:
+        pool = classes[0].pool
+        queries = Queries.build([self.query_segments(cls) for cls in classes])
+        return Grouped(self.key_segments(pool), queries, self.source.entries(pool.source).graph, self.source.num_graphs)
 
-    def askers(self, cls: EquivalenceClass) -> Spread:
-        """For a class that matches all nodes of its output entries, so that a group has one query: the query of each key."""
-        return self._once(("askers", _key(cls)), lambda: self._askers(cls))
+    def exact(self, cls: EquivalenceClass) -> Exact:
+        """The signed terms of a class."""
+        signs, terms = zip(*expansion(cls), strict=True)
+        return self._once(
+            ("exact", cls),
+            lambda: Exact(signs, tuple(self.grouped((term,)) for term in terms), self.members(cls, "exact") == 0),
+        )
 
-    def _askers(self, cls: EquivalenceClass) -> Spread:
+    def single(self, cls: EquivalenceClass) -> Single:
+        """For a class that matches all nodes of its output entries, so that a group has one query."""
+        return self._once(("single", cls), lambda: self._single(cls))
+
+    def _single(self, cls: EquivalenceClass) -> Single:
         assert not cls.unmatched_target
-        groups, reads = self.groups(Pool(cls.source, cls.matched_source)), self.reads(cls)
+        groups, reads = self.groups(cls.pool), self.group_of_target(cls)
         query = torch.full((groups.num_groups + 1,), -1, dtype=torch.int64, device=reads.device)
         query[reads] = torch.arange(len(reads), device=reads.device)  # those of no group, -1, write to the end
-        return Spread.build(query[groups.ids], len(reads))
+        return Single(groups, Spread.build(query[groups.ids], len(reads)), self.grouped((cls,)))
+
+    def tiles(self, cls: EquivalenceClass) -> Tiling:
+        """Blocks of queries and the keys that they may attend to."""
+        source = self.source.entries(cls.source).tuples[:, list(cls.unmatched_source)]
+        target = self.target.entries(cls.target).tuples[:, list(cls.unmatched_target)]
+        keys, queries = self.key_segments(cls.pool), self.query_segments(cls)
+        return self._once(("tiles", cls), lambda: Tiling.build(keys, queries, source, target))
 
     def members(self, cls: EquivalenceClass, coupling: str) -> Tensor:
         """How many input entries each output entry receives: exactly, or with the equalities of the class only."""
-        return self._once(("members", _key(cls), coupling), lambda: self._members(cls, coupling))
+        return self._once(("members", cls, coupling), lambda: self._members(cls, coupling))
 
     def _members(self, cls: EquivalenceClass, coupling: str) -> Tensor:
-        terms = expansion(cls) if coupling == "exact" else ((1, cls),)
+        terms: Iterable[tuple[int, EquivalenceClass]] = expansion(cls) if coupling == "exact" else ((1, cls),)
         total = torch.zeros(len(self.target.entries(cls.target)), dtype=torch.int64, device=self.target.device)
         for sign, term in terms:
-            sizes = torch.cat([self.keys(term).sizes, total.new_zeros(1)])
-            total = total + sign * sizes[self.reads(term)]
+            sizes = torch.cat([self.key_segments(term.pool).sizes, total.new_zeros(1)])
+            total = total + sign * sizes[self.group_of_target(term)]
         return total
-
-    def once(self, key: object, build: Callable[[], Built]) -> Built:
-        """Keep something that a layer works out from this plan alone."""
-        return self._once(("layer", key), build)
-
-
-def _key(cls: EquivalenceClass) -> tuple[object, ...]:
-    return (cls.source.labels, cls.target.labels, cls.matching)

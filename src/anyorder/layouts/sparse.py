@@ -8,8 +8,12 @@ from itertools import product
 import torch
 from torch import Tensor
 
+from anyorder.layouts.complete import CompleteIndexSet
 from anyorder.layouts.index_set import IndexSet
 from anyorder.layouts.lookup import TupleIndex
+
+
+MOST_AXES = 8  # a higher order with fewer tuples than axes is a tensor that lies on its side
 
 
 class SparseIndexSet(IndexSet):
@@ -38,12 +42,32 @@ class SparseIndexSet(IndexSet):
         self.order = tuples.shape[1]
         self.num_nodes = num_nodes
         self.node_graph = node_graph
-        self._tuples = tuples
+        self._tuples = tuples.clone()  # what a caller does to theirs later must not change this set
         if self.order == 0 and len(tuples) != self.num_graphs:
             raise ValueError(
                 f"an index set of order 0 has one entry per graph: expected {self.num_graphs}, got {len(tuples)}"
             )
         self._check_entries()
+
+    @classmethod
+    def from_edge_index(
+        cls, edge_index: Tensor, *, num_nodes: int, node_graph: Tensor | None = None, loops: bool = True
+    ) -> SparseIndexSet:
+        """Pairs from edges of shape (2, num_edges), as PyTorch Geometric has them, after a loop for each node.
+
+        With ``loops`` the first ``num_nodes`` rows are the nodes, so that each has a row whether it has edges or not.
+
+        >>> SparseIndexSet.from_edge_index(torch.tensor([[0, 1], [1, 0]]), num_nodes=2).tuples.tolist()
+        [[0, 0], [1, 1], [0, 1], [1, 0]]
+        """
+        if not isinstance(edge_index, Tensor) or edge_index.ndim != 2 or edge_index.shape[0] != 2:
+            got = tuple(edge_index.shape) if isinstance(edge_index, Tensor) else type(edge_index).__name__
+            raise ValueError(f"edge_index must have shape (2, num_edges), got {got}")
+        pairs = edge_index.T
+        if loops:
+            nodes = torch.arange(num_nodes, device=edge_index.device)
+            pairs = torch.cat([nodes[:, None].expand(-1, 2), pairs])
+        return cls(pairs, num_nodes=num_nodes, node_graph=node_graph)
 
     @classmethod
     def _trusted(cls, tuples: Tensor, num_nodes: int, node_graph: Tensor, num_graphs: int) -> SparseIndexSet:
@@ -71,10 +95,13 @@ class SparseIndexSet(IndexSet):
         if self.order == 0:
             return graph
         if self.order == 1:
-            rows = torch.full((self.num_nodes,), -1, dtype=torch.int64, device=self.device)
-            rows[self._tuples[:, 0]] = torch.arange(self.num_entries, device=self.device)
-            return rows[tuples[:, 0]]
+            return self._once("row_of_node", self._row_of_node)[tuples[:, 0]]
         return self.index.find(tuples)
+
+    def _row_of_node(self) -> Tensor:
+        rows = torch.full((self.num_nodes,), -1, dtype=torch.int64, device=self.device)
+        rows[self._tuples[:, 0]] = torch.arange(self.num_entries, device=self.device)
+        return rows
 
     def flatten(self, values: Tensor) -> Tensor:
         if values.ndim != 2 or len(values) != self.num_entries:
@@ -110,13 +137,11 @@ class SparseIndexSet(IndexSet):
             choices = product(range(self.order), repeat=order)
             every = torch.cat([self._tuples[:, list(axes)] for axes in choices])
             index = TupleIndex.build(every, self.num_nodes)
-            tuples = every[index.order[index.first]]
+            tuples = every[index.rows[index.first]]
         return self._trusted(tuples, self.num_nodes, self.node_graph, self.num_graphs)
 
     def complete(self, order: int) -> IndexSet:
         """All tuples of an order within each graph."""
-        from anyorder.layouts.complete import complete_index_set
-
         return self._once(
             ("complete", order), lambda: complete_index_set(order, self.node_graph, num_graphs=self.num_graphs)
         )
@@ -155,6 +180,16 @@ class SparseIndexSet(IndexSet):
         return kinds.pop()._trusted(tuples, nodes[-1], node_graph, graphs[-1])
 
 
+def complete_index_set(order: int, node_graph: Tensor, *, num_graphs: int) -> IndexSet:
+    """All tuples of an order within each graph, also where the nodes of a graph do not stand together."""
+    sizes = torch.bincount(node_graph, minlength=num_graphs)
+    together = CompleteIndexSet(order, sizes)
+    if bool((node_graph.diff() >= 0).all()):
+        return together
+    nodes = torch.argsort(node_graph, stable=True)
+    return SparseIndexSet._trusted(nodes[together.tuples], len(node_graph), node_graph, num_graphs)
+
+
 def _check_tuples(tuples: Tensor, num_nodes: int) -> None:
     if not isinstance(tuples, Tensor):
         raise TypeError(f"tuples must be a tensor of int64, got {type(tuples).__name__}")
@@ -163,6 +198,11 @@ def _check_tuples(tuples: Tensor, num_nodes: int) -> None:
     if tuples.ndim != 2:
         raise ValueError(
             f"tuples must have one column per axis: expected shape (num_entries, order), got {tuple(tuples.shape)}"
+        )
+    if tuples.shape[1] > MOST_AXES and tuples.shape[0] < tuples.shape[1]:
+        raise ValueError(
+            f"tuples must have one row per tuple: shape {tuple(tuples.shape)} would be of order {tuples.shape[1]}; pass the "
+            "transpose, or use SparseIndexSet.from_edge_index for edges of shape (2, num_edges)"
         )
     if not isinstance(num_nodes, int) or num_nodes < 0:
         raise ValueError(f"num_nodes must be an integer of at least 0, got {num_nodes!r}")

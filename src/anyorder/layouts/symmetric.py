@@ -12,6 +12,7 @@ from torch import Tensor
 from anyorder.layouts.index_set import IndexSet
 from anyorder.layouts.lookup import TupleIndex
 from anyorder.layouts.sparse import SparseIndexSet
+from anyorder.layouts.transfer import Transferable
 
 MOST_ORDERINGS = 10**7
 
@@ -55,7 +56,7 @@ class SymmetricIndexSet(SparseIndexSet):
             return super()._project(order)
         every = torch.cat([self.tuples[:, list(some)] for some in combinations(range(self.order), order)])
         index = TupleIndex.build(every, self.num_nodes)
-        return self._trusted(every[index.order[index.first]], self.num_nodes, self.node_graph, self.num_graphs)
+        return self._trusted(every[index.rows[index.first]], self.num_nodes, self.node_graph, self.num_graphs)
 
     def ordered(self) -> SparseIndexSet:
         """The same hyperedges with every order of their nodes; row e * order! + p is order p of hyperedge e."""
@@ -74,12 +75,8 @@ class SymmetricIndexSet(SparseIndexSet):
             return Subsets(self.entry_graph[:, None], self.num_graphs, None)
         if size == 1:
             return Subsets(self.tuples, self.num_nodes, None)
-        every = torch.stack([self.tuples[:, list(some)] for some in axes], 1)
-        sorting = TupleIndex.build(every.flatten(0, 1), self.num_nodes)
-        first = sorting.first
-        ids = torch.empty_like(sorting.order)
-        ids[sorting.order] = first.cumsum(0) - 1
-        distinct = TupleIndex.build(every.flatten(0, 1)[sorting.order[first]], self.num_nodes)
+        every = torch.stack([self.tuples[:, list(some)] for some in axes], 1).flatten(0, 1)
+        ids, distinct = TupleIndex.build(every, self.num_nodes).distinct(every)
         return Subsets(ids.view(-1, len(axes)), len(distinct.codes), distinct)
 
     def find_subsets(self, target: SymmetricIndexSet, size: int) -> Tensor:
@@ -93,7 +90,7 @@ class SymmetricIndexSet(SparseIndexSet):
 
 
 @dataclass(frozen=True, eq=False)
-class Subsets:
+class Subsets(Transferable):
     """(entry, subset): the number of each subset of each hyperedge."""
 
     ids: Tensor

@@ -1,8 +1,9 @@
-"""Moving index sets, plans and features between devices and into pinned memory."""
+"""Moving index sets, plans, features and batches between devices and into pinned memory."""
 
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -13,7 +14,11 @@ Self = TypeVar("Self", bound="Transferable")
 
 
 class Transferable:
-    """A value made of tensors that moves as a whole, with everything that was worked out from it."""
+    """A value made of tensors that moves as a whole, with everything that was derived from it.
+
+    Derive your own batches from it: attributes that are tensors, other such values, dataclasses, PyTorch Geometric data, or
+    lists, tuples and dictionaries of them move along; everything else stays as it is.
+    """
 
     def to(self: Self, *args: Any, **kwargs: Any) -> Self:
         """Move to a device. A floating dtype changes features only: indices stay integers."""
@@ -26,6 +31,14 @@ class Transferable:
             return tensor.to(device=device, dtype=kind, non_blocking=non_blocking)
 
         return self.map_tensors(move)
+
+    def cpu(self: Self) -> Self:
+        """Move to the CPU."""
+        return self.to("cpu")
+
+    def cuda(self: Self, device: int | None = None) -> Self:
+        """Move to a GPU."""
+        return self.to("cuda" if device is None else f"cuda:{device}")
 
     def pin_memory(self: Self) -> Self:
         """Copy into page-locked memory, from which copies to a GPU do not wait."""
@@ -45,12 +58,22 @@ def _map(value: Any, change: Callable[[Tensor], Tensor], seen: dict[int, Any]) -
         return seen[id(value)]
     if isinstance(value, dict):
         return {key: _map(part, change, seen) for key, part in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(_map(part, change, seen) for part in value))
     if isinstance(value, (list, tuple)):
         return type(value)(_map(part, change, seen) for part in value)
-    if type(value).__module__.startswith("anyorder.") and hasattr(value, "__dict__"):
-        changed = copy.copy(value)
-        seen[id(value)] = changed
-        for name, part in vars(value).items():
-            object.__setattr__(changed, name, _map(part, change, seen))
-        return changed
+    if isinstance(value, Transferable) or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
+        return _map_parts(value, change, seen)
+    if type(value).__module__.startswith("torch_geometric.") and hasattr(value, "apply"):
+        return copy.copy(value).apply(change)
     return value
+
+
+def _map_parts(value: Any, change: Callable[[Tensor], Tensor], seen: dict[int, Any]) -> Any:
+    if not hasattr(value, "__dict__"):
+        return value
+    changed = copy.copy(value)
+    seen[id(value)] = changed
+    for name, part in vars(value).items():
+        object.__setattr__(changed, name, _map(part, change, seen))
+    return changed

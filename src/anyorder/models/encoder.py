@@ -8,10 +8,10 @@ from itertools import pairwise
 from torch import nn
 
 from anyorder.algebra import Selection
-from anyorder.layers import EncoderLayer, EquivariantLinear, Kernel
-from anyorder.layers.attention import Coupling
+from anyorder.layers import EncoderLayer, EquivariantLinear
+from anyorder.layers.attention import Coupling, Kernels
 from anyorder.layers.checks import check_orders, check_positive
-from anyorder.layers.linear import Reduce
+from anyorder.layers.linear import Reduction
 from anyorder.layouts import Features, IndexSet
 from anyorder.ops.dropout import Dropout
 
@@ -40,7 +40,7 @@ class Encoder(nn.Module):
         channels_out: int | None,
         heads: int,
         head_channels: int,
-        kernel: Kernel | None = None,
+        kernel: Kernels | None = None,
         coupling: Coupling | None = None,
         dropout: float = 0.0,
         channels_hidden: int | None = None,
@@ -76,7 +76,7 @@ class Encoder(nn.Module):
         self.head = _head(channels, channels_out)
 
     def prepare(self, index: IndexSet, target: IndexSet | None = None) -> IndexSet:
-        """Work out now what a pass over ``index`` needs to know of it; returns the index set that the model writes to.
+        """Build now what a pass over ``index`` needs to know of it; returns the index set that the model writes to.
 
         A loader's workers may do this, and a compiled model needs it: its graph reads plans and does not make them.
         """
@@ -112,7 +112,7 @@ class EquivariantMLP(nn.Module):
         channels: int,
         channels_out: int | None = None,
         classes: Selection = "all",
-        reduce: Reduce = "sum",
+        reduce: Reduction = "sum",
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
@@ -137,7 +137,7 @@ class EquivariantMLP(nn.Module):
         self.head = _head(channels, channels_out)
 
     def prepare(self, index: IndexSet, target: IndexSet | None = None) -> IndexSet:
-        """Work out now what a pass over ``index`` needs to know of it; returns the index set that the model writes to.
+        """Build now what a pass over ``index`` needs to know of it; returns the index set that the model writes to.
 
         A loader's workers may do this, and a compiled model needs it: its graph reads plans and does not make them.
         """

@@ -6,10 +6,11 @@ import torch
 from torch import Tensor, nn
 
 from anyorder.layers.checks import check_positive
-from anyorder.layers.kernels import Elu, FeatureMap, RandomFeatures
+from anyorder.layers.kernels import Elu, RandomFeatures
 from anyorder.layouts import Queries, Segments
 from anyorder.layouts.incidence import IncidenceSet
 from anyorder.ops.dropout import Dropout
+from anyorder.ops.features import FeatureMap
 from anyorder.ops.segment import segment_attention
 
 
@@ -39,7 +40,7 @@ class IncidenceAttention(nn.Module):
 
     def forward(self, rows: Tensor, others: Tensor, reads: Tensor, groups: Segments, each: Queries) -> Tensor:
         """``reads[n]`` is the row of ``others`` that incidence n reads; ``groups`` sorts the incidences by ``rows``."""
-        features = FeatureMap.of(self.kernel, self.directions)
+        features = self.kernel.feature_map(self.directions)
         query = self._heads(self.query(rows))
         key, value = self._heads(self.shared(others)).unbind(1)
         local, _ = segment_attention(

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from anyorder.layers.checks import check_positive
-from anyorder.layers.kernels import Elu, FeatureMap, RandomFeatures
+from anyorder.layers.kernels import Elu, RandomFeatures
 from anyorder.layouts.incidence import IncidenceSet
 from anyorder.models.hypergraph import SizeModulation
 from anyorder.ops.dropout import Dropout
@@ -42,7 +42,7 @@ class Gathering(nn.Module):
 
     def forward(self, asks: Tensor, rows: Tensor, incidence: SparseMatrix) -> Tensor:
         """``incidence`` has 1 where a row of ``asks`` reads one of ``rows``; who reads none gets zeros."""
-        features = FeatureMap.of(self.kernel, self.directions)
+        features = self.kernel.feature_map(self.directions)
         query, key = features(self._heads(self.query(self.norm(asks)))), features(self._heads(self.key(self.norm(rows))))
         value = self._heads(rows)
         weighted = key.unsqueeze(3) * value.unsqueeze(2)

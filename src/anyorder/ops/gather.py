@@ -9,7 +9,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from anyorder.layouts import Spread
-from anyorder.ops.segment import INSTALLED, backend_of
+from anyorder.ops.backends import INSTALLED, Compiled, backend_of, forced, is_transformed
+from anyorder.ops.compiling import build_rows, build_rows_ahead
+
+FEW = 2**16
+"""Numbers below which the call of compiled loops takes longer than it saves."""
+compiled = Compiled(build_rows, build_rows_ahead)
 
 
 def add_spread(total: Tensor | None, parts: Sequence[tuple[Tensor, Spread]]) -> Tensor | None:
@@ -25,13 +30,11 @@ def add_spread(total: Tensor | None, parts: Sequence[tuple[Tensor, Spread]]) -> 
     for values, spread in parts:
         if spread.rows is None:
             total = values if total is None else total + values
-        elif len(values):
+        else:
             read.append((values, spread))
-        elif total is None:
-            total = spread(values)
     if not read:
         return total
-    if is_compiled(read[0][0]):
+    if is_compiled(read[0][0], len(read[0][1].rows)):  # type: ignore[arg-type]
         tables = [values.contiguous() for values, _ in read]
         rows = [_rows(spread.signed, len(values)) for values, spread in read]
         if total is not None and not torch.is_grad_enabled() and not torch.compiler.is_compiling():
@@ -52,7 +55,7 @@ def beside(parts: Sequence[tuple[Tensor, Spread]]) -> Tensor:
     >>> beside([(torch.tensor([[1.0], [2.0]]), swap), (torch.tensor([[3.0], [4.0]]), Spread(None, None))]).tolist()
     [[2.0, 3.0], [1.0, 4.0]]
     """
-    if len(parts) == 1 or not is_compiled(parts[0][0]):
+    if len(parts) == 1 or not is_compiled(parts[0][0], len(parts) * len(parts[0][0])):
         return parts[0][1](parts[0][0]) if len(parts) == 1 else torch.cat([spread(values) for values, spread in parts], 1)
     tables = [values.contiguous() for values, _ in parts]
     rows = [_rows(spread.signed, len(values)) for values, spread in parts]
@@ -60,10 +63,18 @@ def beside(parts: Sequence[tuple[Tensor, Spread]]) -> Tensor:
     return torch.ops.anyorder.gather_beside(tables, rows, inverses)
 
 
-def is_compiled(values: Tensor) -> bool:
-    """Whether a tensor gets the operators that Numba compiles."""
-    chosen = backend_of(values) in ("numba", "products") and INSTALLED["numba"]
-    return chosen and values.dtype in (torch.float32, torch.float64)
+def is_compiled(values: Tensor, count: int) -> bool:
+    """Whether rows of a tensor, so many in all, get the operators that Numba compiles."""
+    if not INSTALLED["numba"] or values.dtype not in (torch.float32, torch.float64):
+        return False
+    if torch.compiler.is_compiling():  # a compiled graph is for any number
+        return backend_of(values) in ("numba", "products")
+    if is_transformed():
+        return False
+    if forced() is not None:
+        return forced() in ("numba", "products")
+    large = count * values.shape[-1] >= FEW and values.device.type == "cpu"
+    return large and compiled.get(str(values.dtype).removeprefix("torch.")) is not None
 
 
 def _rows(rows: Tensor | None, count: int) -> Tensor:

@@ -16,15 +16,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from anyorder.ops.segment_loops import Loops, loops
+from anyorder.ops.backends import Compiled
+from anyorder.ops.compiling import build, build_ahead
+from anyorder.ops.problem import Problem
 from anyorder.ops.threads import each
 
 PIECE = 4096  # keys or queries of a piece; groups with more than this are cut
 Array = NDArray[Any]
+compiled = Compiled(build, build_ahead)
 
 
 @dataclass(frozen=True)
-class Problem:
+class Posed:
     """The arrays of one call, flat, with the strides of their rows."""
 
     query: Array
@@ -43,7 +46,7 @@ class Problem:
     query_order: Array
     query_pointer: Array
     heads: int
-    loops: Loops
+    loops: Any
 
     @property
     def state_size(self) -> int:
@@ -52,23 +55,22 @@ class Problem:
 
     @property
     def shared(self) -> tuple[Any, ...]:
-        return (
-            self.query,
-            self.key,
-            self.value,
-            self.query_stride,
-            self.key_stride,
-            self.value_stride,
-            self.turned,
-            self.directions,
-            self.directions.dtype.type(self.eps),
-            self.directions.dtype.type(np.finfo(self.directions.dtype).tiny),
-            self.key_order,
-            self.key_pointer,
-            self.query_order,
-            self.query_pointer,
-            self.heads,
-        )
+        kind = self.directions.dtype.type
+        tensors = (self.query, self.key, self.value, self.query_stride, self.key_stride, self.value_stride)
+        numbers = (self.turned, self.directions, kind(self.eps), kind(np.finfo(self.directions.dtype).tiny))
+        return (*tensors, *numbers, self.key_order, self.key_pointer, self.query_order, self.query_pointer, self.heads)
+
+
+def _widths(problem: Problem) -> tuple[Any, ...]:
+    """What loops are compiled for."""
+    features = problem.features
+    code = (features.kind, features.directions is not None)
+    return (problem.query.shape[3], problem.value.shape[3], problem.num_features, *code, str(problem.value.dtype).removeprefix("torch."))
+
+
+def ready(problem: Problem) -> bool:
+    """Whether the loops for a problem are compiled; if not, they may be under way."""
+    return compiled.get(*_widths(problem)) is not None
 
 
 def flat(tensor: Tensor) -> tuple[Array, int, Tensor]:
@@ -82,43 +84,31 @@ def flat(tensor: Tensor) -> tuple[Array, int, Tensor]:
     return tensor.detach().as_strided((length,), (1,), tensor.storage_offset()).numpy(), stride, tensor
 
 
-def pose(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    directions: Tensor | None,
-    key_order: Tensor,
-    key_pointer: Tensor,
-    query_order: Tensor,
-    query_pointer: Tensor,
-    kind: str,
-    eps: float,
-) -> Problem:
-    heads, width = query.shape[2:]
-    features = width if directions is None else directions.shape[0]
-    q, k, v = flat(query), flat(key), flat(value)
-    given = key.new_zeros(0, 0) if directions is None else directions.detach().to(key.dtype)
-    return Problem(
-        q[0],
-        k[0],
-        v[0],
-        q[1],
-        k[1],
-        v[1],
+def pose(problem: Problem) -> Posed:
+    """The arrays of a problem, and the loops for its widths; waits for the compiler where they are not there yet."""
+    q, k, v = flat(problem.query), flat(problem.key), flat(problem.value)
+    directions = problem.features.directions
+    given = problem.key.new_zeros(0, 0) if directions is None else directions.detach().to(problem.key.dtype)
+    keys, queries = problem.keys, problem.queries
+    return Posed(
+        *(part[0] for part in (q, k, v)),
+        *(part[1] for part in (q, k, v)),
         given.T.flatten().numpy(),
         given.flatten().numpy(),
-        eps,
-        key_order.numpy(),
-        key_pointer.numpy(),
-        query_order.numpy(),
-        query_pointer.numpy(),
-        heads,
-        loops(width, value.shape[3], features, kind),
+        problem.features.eps,
+        *(index.numpy() for index in (keys.rows, keys.pointer, queries.rows, queries.pointer)),
+        problem.heads,
+        compiled.get(*_widths(problem), need=True),
     )
 
 
-def forward(problem: Problem, sums: Array, norms: Array, normalize: bool) -> None:
+def forward(given: Problem, sums: Tensor, norms: Tensor) -> None:
     """Fill ``sums`` (query, class, head, channel) and ``norms`` (query, class, head) of all queries that are in groups."""
+    problem = pose(given)
+    _forward(problem, sums.view(-1).numpy(), norms.view(-1).numpy(), given.normalize)
+
+
+def _forward(problem: Posed, sums: Array, norms: Array, normalize: bool) -> None:
     run = problem.loops
     limits = (problem.key_pointer, problem.query_pointer)
     each(
@@ -137,17 +127,16 @@ def forward(problem: Problem, sums: Array, norms: Array, normalize: bool) -> Non
 
 
 def backward(
-    problem: Problem,
-    sums: Array,
-    norms: Array,
-    normalize: bool,
-    grad_sums: Array,
-    grad_norms: Array,
-    grads: tuple[Array, Array, Array],
+    given: Problem, sums: Tensor, norms: Tensor, grad_sums: Tensor, grad_norms: Tensor, made: tuple[Tensor, ...]
 ) -> None:
     """Fill the gradients of query, key and value, which are zero before."""
+    results = [part.contiguous().view(-1).numpy() for part in (sums, norms, grad_sums, grad_norms)]
+    targets = [part.view(-1).numpy() for part in made]
+    _backward(pose(given), (*results[:2], given.normalize, *results[2:], *targets), targets)
+
+
+def _backward(problem: Posed, given: tuple[Any, ...], grads: list[Array]) -> None:
     run = problem.loops
-    given = (sums, norms, normalize, grad_sums, grad_norms, *grads)
     each(_balanced(problem), lambda a, b: run.backward(*problem.shared, *given, PIECE, a, b))
     long = run.long_groups(problem.key_pointer, problem.query_pointer, PIECE)
     if len(long) == 0:
@@ -169,7 +158,7 @@ def backward(
     )
 
 
-def _long_states(problem: Problem, long: Array) -> Array:
+def _long_states(problem: Posed, long: Array) -> Array:
     run = problem.loops
     pieces = run.pieces(long, problem.key_pointer, 0, PIECE)
     partial = np.zeros((len(pieces), problem.state_size), problem.key.dtype)
@@ -180,7 +169,7 @@ def _long_states(problem: Problem, long: Array) -> Array:
     return states
 
 
-def _balanced(problem: Problem) -> list[tuple[int, int]]:
+def _balanced(problem: Posed) -> list[tuple[int, int]]:
     """Ranges of groups with about the same number of keys and queries."""
     groups = len(problem.key_pointer) - 1
     threads = torch.get_num_threads()

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from anyorder.ops.features import FeatureMap
+from anyorder.ops.problem import Problem
+
 BLOCK = 2**18
 """Features of a block: rows x heads x features."""
 
@@ -53,35 +56,6 @@ class Ranges:
 Block = tuple[slice, None] | tuple[None, Tensor]
 
 
-@dataclass(frozen=True)
-class Phi:
-    """The feature map on (head, row, channel)."""
-
-    directions: Tensor | None
-    kind: str
-    eps: float
-
-    def __call__(self, x: Tensor) -> Tensor:
-        if self.kind == "none":
-            return x
-        if self.kind == "elu":
-            return torch.where(x > 0, x + 1, x.exp())
-        assert self.directions is not None and self.kind == "relu"
-        added = self.directions.new_full((len(self.directions),), self.eps)
-        flat = torch.addmm(added, x.flatten(0, 1), self.directions.T)
-        return flat.clamp_(min=self.eps).view(*x.shape[:2], -1)
-
-    def backward(self, phi: Tensor, grad: Tensor) -> Tensor:
-        """The gradient of x from that of phi(x)."""
-        if self.kind == "none":
-            return grad
-        if self.kind == "elu":
-            return torch.where(phi > 1, grad, grad * phi)
-        assert self.directions is not None
-        passed = torch.ops.aten.threshold_backward(grad, phi, self.eps)  # where phi > eps; ten times faster than a mask
-        return (passed.flatten(0, 1) @ self.directions).view(*phi.shape[:2], -1)
-
-
 def _read(x: Tensor, block: Block) -> Tensor:
     """(row, head, channel) to (head, row, channel) for a block of rows."""
     rows, picked = block
@@ -102,38 +76,25 @@ def _with_ones(value: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Problem:
+class Posed:
     """The arguments of a call, with classes and heads of keys and values on one axis."""
 
     query: Tensor
     key: Tensor
     value: Tensor
-    phi: Phi
+    phi: FeatureMap
     keys: Ranges
     queries: list[Ranges]
 
     @classmethod
-    def build(
-        cls,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        directions: Tensor | None,
-        key_order: Tensor,
-        key_pointer: Tensor,
-        query_order: Tensor,
-        query_pointer: Tensor,
-        kind: str,
-        eps: float,
-    ) -> Problem:
-        directions = None if directions is None else directions.to(key.dtype)
-        queries = [Ranges.build(query_order, pointer) for pointer in query_pointer]
-        keys = Ranges.build(key_order, key_pointer)
-        return cls(query, key.flatten(1, 2), value.flatten(1, 2), Phi(directions, kind, eps), keys, queries)
+    def build(cls, problem: Problem) -> Posed:
+        queries = [Ranges.build(problem.queries.rows, pointer) for pointer in problem.queries.pointer]
+        keys = Ranges.build(problem.keys.rows, problem.keys.pointer)
+        return cls(problem.query, problem.key.flatten(1, 2), problem.value.flatten(1, 2), problem.features, keys, queries)
 
     @property
     def features(self) -> int:
-        return self.query.shape[-1] if self.phi.directions is None else len(self.phi.directions)
+        return self.phi.width(self.query.shape[-1])
 
     def size(self, heads: int) -> int:
         """Rows of a block."""
@@ -161,8 +122,9 @@ class Problem:
                 yield group, self.state(group).unflatten(0, (len(self.queries), -1))
 
 
-def forward(problem: Problem, sums: Tensor, norms: Tensor, normalize: bool) -> None:
+def forward(given: Problem, sums: Tensor, norms: Tensor) -> None:
     """Fill ``sums`` (query, class, head, channel) and ``norms`` (query, class, head), which are zero before."""
+    problem, normalize = Posed.build(given), given.normalize
     tiny = torch.finfo(sums.dtype).tiny
     for group, states in problem.groups():
         for c, state in enumerate(states):
@@ -176,31 +138,26 @@ def forward(problem: Problem, sums: Tensor, norms: Tensor, normalize: bool) -> N
 
 
 def backward(
-    problem: Problem,
-    sums: Tensor,
-    norms: Tensor,
-    normalize: bool,
-    grad_sums: Tensor,
-    grad_norms: Tensor,
-    grads: tuple[Tensor, Tensor, Tensor],
+    given: Problem, sums: Tensor, norms: Tensor, grad_sums: Tensor, grad_norms: Tensor, made: tuple[Tensor, ...]
 ) -> None:
     """Fill the gradients of query, key and value, which are zero before."""
-    grad_query, grad_key, grad_value = grads[0], grads[1].flatten(1, 2), grads[2].flatten(1, 2)
+    problem = Posed.build(given)
+    grad_query, grad_key, grad_value = made[0], made[1].flatten(1, 2), made[2].flatten(1, 2)
     for group, states in problem.groups():
         grad_states = torch.zeros_like(states)
         for c, (state, grad_state) in enumerate(zip(states, grad_states, strict=True)):
             for block in problem.query_blocks(group, c):
                 phi = problem.phi(_read(problem.query[:, c], block))
-                given = [_read(part[:, c], block) for part in (grad_sums, sums)]
-                given += [_read(part[:, c].unsqueeze(-1), block) for part in (grad_norms, norms)]
-                incoming = _incoming(*given) if normalize else torch.cat([given[0], given[2]], -1)
+                parts = [_read(part[:, c], block) for part in (grad_sums, sums)]
+                parts += [_read(part[:, c].unsqueeze(-1), block) for part in (grad_norms, norms)]
+                incoming = _incoming(*parts) if given.normalize else torch.cat([parts[0], parts[2]], -1)
                 grad_state.baddbmm_(phi.transpose(1, 2), incoming)
-                _write(grad_query[:, c], block, problem.phi.backward(phi, torch.bmm(incoming, state.transpose(1, 2))))
+                _write(grad_query[:, c], block, problem.phi.backward(torch.bmm(incoming, state.transpose(1, 2)), phi))
         grad_state = grad_states.flatten(0, 1)
         for block in problem.key_blocks(group):
             phi, value = problem.phi(_read(problem.key, block)), _with_ones(_read(problem.value, block))
             _write(grad_value, block, torch.bmm(phi, grad_state[..., :-1]))
-            _write(grad_key, block, problem.phi.backward(phi, torch.bmm(value, grad_state.transpose(1, 2))))
+            _write(grad_key, block, problem.phi.backward(torch.bmm(value, grad_state.transpose(1, 2)), phi))
 
 
 def _incoming(grad: Tensor, quotient: Tensor, _: Tensor, norm: Tensor) -> Tensor:

@@ -16,6 +16,8 @@ import triton
 from torch import Tensor
 
 from anyorder.ops import segment_blocks as blocks
+from anyorder.ops.features import FeatureMap
+from anyorder.ops.problem import Problem
 
 PIECE = 4096  # keys or queries of a piece; groups with more than this are cut
 ROWS = 16  # keys or queries of a block
@@ -26,7 +28,7 @@ WIDEST = 32  # channels or features that a program holds at once, without spilli
 class Ranges:
     """Ranges of entries, each of one class (``row``) and one state (``slot``)."""
 
-    order: Tensor
+    rows: Tensor
     first: Tensor
     last: Tensor
     row: Tensor
@@ -47,15 +49,14 @@ class Turn:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class Posed:
     """The tensors of one call with whole rows, and how its groups are cut."""
 
     query: Tensor
     key: Tensor
     value: Tensor
     directions: Tensor
-    kind: str
-    eps: float
+    features: FeatureMap
     short_keys: Ranges
     short_queries: Ranges
     long_keys: Ranges | None
@@ -77,10 +78,12 @@ class Problem:
     def turns(self) -> Iterator[Turn]:
         """Blocks of features and channels; with more than one, results are added to those before."""
         width, wide_value = self.query.shape[3], self.value.shape[3]
-        features = len(self.directions) if self.kind == "relu" else width
+        features = self.features.width(width)
         of_channel, of_value, of_feature = (min(_power(n), WIDEST) for n in (width, wide_value, features))
         more = features > of_feature or wide_value > of_value
-        options = {"EPS": self.eps, "KIND": blocks.KINDS[self.kind], "D": width, "V": wide_value, "M": features}
+        value, gradient = blocks.formulas(self.features.kind)
+        formulas = {"EPS": self.features.eps, "VALUE": value, "GRADIENT": gradient}
+        options = {**formulas, "TURNED": self.features.directions is not None, "D": width, "V": wide_value, "M": features}
         sizes = {"BN": ROWS, "BD": of_channel, "num_warps": 1 if max(of_feature, of_value) <= 16 else 4}
         for feature in range(0, features, of_feature):
             for channel in range(0, wide_value, of_value):
@@ -96,37 +99,24 @@ def _power(width: int) -> int:
     return max(16, triton.next_power_of_2(width))
 
 
-def pose(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    directions: Tensor | None,
-    key_order: Tensor,
-    key_pointer: Tensor,
-    query_order: Tensor,
-    query_pointer: Tensor,
-    kind: str,
-    eps: float,
-) -> Problem:
+def pose(problem: Problem) -> Posed:
     """Lay the tensors out and cut the groups."""
-    given = key if directions is None else directions.detach().to(key.dtype).contiguous()
-    classes = len(query_pointer)
-    keys = key_pointer.expand(classes, -1)
-    longest = torch.maximum(key_pointer.diff(), query_pointer.diff().amax(0))
-    long = longest > PIECE
-    most_slots = len(key_order) // PIECE + len(query_order) // PIECE
+    directions, keys, queries = problem.features.directions, problem.keys, problem.queries
+    given = problem.key if directions is None else directions.detach().to(problem.key.dtype).contiguous()
+    pointer = keys.pointer.expand(problem.classes, -1)
+    long = torch.maximum(keys.pointer.diff(), queries.pointer.diff().amax(0)) > PIECE
+    most_slots = len(keys.rows) // PIECE + len(queries.rows) // PIECE
     cut = (most_slots, long)
-    return Problem(
-        _whole(query),
-        _whole(key),
-        _whole(value),
+    most_keys = problem.classes * (len(keys.rows) // PIECE + most_slots)
+    most_queries = len(queries.rows) // PIECE + problem.classes * most_slots
+    return Posed(
+        *(_whole(part) for part in (problem.query, problem.key, problem.value)),
         given,
-        kind,
-        eps,
-        _uncut(key_order, keys, long),
-        _uncut(query_order, query_pointer, long),
-        _cut(key_order, keys, classes * (len(key_order) // PIECE + most_slots), *cut) if most_slots else None,
-        _cut(query_order, query_pointer, len(query_order) // PIECE + classes * most_slots, *cut) if most_slots else None,
+        problem.features,
+        _uncut(keys.rows, pointer, long),
+        _uncut(queries.rows, queries.pointer, long),
+        _cut(keys.rows, pointer, most_keys, *cut) if most_slots else None,
+        _cut(queries.rows, queries.pointer, most_queries, *cut) if most_slots else None,
         len(long),
     )
 
@@ -164,23 +154,9 @@ def _cut(order: Tensor, pointer: Tensor, most: int, most_slots: int, long: Tenso
     return Ranges(order, first, last, row, slot, (ends - count)[of_slot], ends[of_slot])
 
 
-def forward(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    directions: Tensor | None,
-    key_order: Tensor,
-    key_pointer: Tensor,
-    query_order: Tensor,
-    query_pointer: Tensor,
-    kind: str,
-    eps: float,
-    normalize: bool,
-    sums: Tensor,
-    norms: Tensor,
-) -> None:
+def forward(given: Problem, sums: Tensor, norms: Tensor) -> None:
     """Fill ``sums`` (query, class, head, channel) and ``norms`` (query, class, head), which are zero before."""
-    problem = pose(query, key, value, directions, key_order, key_pointer, query_order, query_pointer, kind, eps)
+    problem, normalize = pose(given), given.normalize
     tiny = torch.finfo(norms.dtype).tiny
     turns = list(problem.turns())
     for turn in turns:
@@ -190,46 +166,31 @@ def forward(
         sums.div_(norms.clamp(min=tiny).unsqueeze(-1))
 
 
-def _forward(problem: Problem, turn: Turn, sums: Tensor, norms: Tensor, last: dict[str, Any]) -> None:
+def _forward(problem: Posed, turn: Turn, sums: Tensor, norms: Tensor, last: dict[str, Any]) -> None:
     p, keys, queries = problem, problem.short_keys, problem.short_queries
     wide = p.classes * p.heads
     options = {**turn.start, **turn.shared, **turn.widths}
     if p.num_groups:
         blocks.forward_groups[p.num_groups, wide](
-            p.query, p.key, p.value, p.directions, *p.strides, keys.order, keys.first, keys.last,
-            queries.order, queries.first, queries.last, p.num_groups, p.heads, wide, sums, norms, **options, **last,
+            p.query, p.key, p.value, p.directions, *p.strides, keys.rows, keys.first, keys.last,
+            queries.rows, queries.first, queries.last, p.num_groups, p.heads, wide, sums, norms, **options, **last,
         )  # fmt: skip
     if p.long_keys is None or p.long_queries is None:
         return
     states = _states(problem, turn, p.long_keys)
     queries = p.long_queries
     blocks.answer_pieces[len(queries.first), p.heads](
-        p.query, p.directions, p.strides[0], queries.order, queries.first, queries.last, queries.row, queries.slot,
+        p.query, p.directions, p.strides[0], queries.rows, queries.first, queries.last, queries.row, queries.slot,
         p.heads, wide, states, sums, norms, **options, **last,
     )  # fmt: skip
 
 
 def backward(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    directions: Tensor | None,
-    key_order: Tensor,
-    key_pointer: Tensor,
-    query_order: Tensor,
-    query_pointer: Tensor,
-    kind: str,
-    eps: float,
-    normalize: bool,
-    sums: Tensor,
-    norms: Tensor,
-    grad_sums: Tensor,
-    grad_norms: Tensor,
-    made: tuple[Tensor, ...],
+    given: Problem, sums: Tensor, norms: Tensor, grad_sums: Tensor, grad_norms: Tensor, made: tuple[Tensor, ...]
 ) -> None:
     """Fill the gradients of query, key and value, which are zero before."""
-    problem = pose(query, key, value, directions, key_order, key_pointer, query_order, query_pointer, kind, eps)
-    if normalize:  # of N and Z from that of N / Z
+    problem = pose(given)
+    if given.normalize:  # of N and Z from that of N / Z
         tiny = torch.finfo(norms.dtype).tiny
         scale = torch.where(norms > tiny, 1 / norms.clamp(min=tiny), 0)
         grad_norms = -(grad_sums * sums).sum(-1) * scale
@@ -239,14 +200,14 @@ def backward(
         _backward(problem, turn, incoming, made)
 
 
-def _backward(problem: Problem, turn: Turn, incoming: tuple[Tensor, Tensor], made: tuple[Tensor, ...]) -> None:
+def _backward(problem: Posed, turn: Turn, incoming: tuple[Tensor, Tensor], made: tuple[Tensor, ...]) -> None:
     p, keys, queries = problem, problem.short_keys, problem.short_queries
     wide = p.classes * p.heads
     options = {**turn.start, **turn.shared, **turn.widths}
     if p.num_groups:
         blocks.backward_groups[p.num_groups, wide](
-            p.query, p.key, p.value, p.directions, *p.strides, keys.order, keys.first, keys.last,
-            queries.order, queries.first, queries.last, p.num_groups, p.heads, wide, *incoming, *made, **options,
+            p.query, p.key, p.value, p.directions, *p.strides, keys.rows, keys.first, keys.last,
+            queries.rows, queries.first, queries.last, p.num_groups, p.heads, wide, *incoming, *made, **options,
         )  # fmt: skip
     if p.long_keys is None or p.long_queries is None:
         return
@@ -254,28 +215,28 @@ def _backward(problem: Problem, turn: Turn, incoming: tuple[Tensor, Tensor], mad
     states = _states(problem, turn, keys)
     parts = _room(problem, turn, len(queries.first))
     blocks.ask_pieces[len(queries.first), p.heads](
-        p.query, p.directions, p.strides[0], queries.order, queries.first, queries.last, queries.row, queries.slot,
+        p.query, p.directions, p.strides[0], queries.rows, queries.first, queries.last, queries.row, queries.slot,
         p.heads, wide, states, *incoming, made[0], parts, **options,
     )  # fmt: skip
     blocks.give_pieces[len(keys.first), p.heads](
-        p.key, p.value, p.directions, *p.strides[1:], keys.order, keys.first, keys.last, keys.row, keys.slot,
+        p.key, p.value, p.directions, *p.strides[1:], keys.rows, keys.first, keys.last, keys.row, keys.slot,
         p.heads, wide, _total(problem, turn, queries, parts), made[1], made[2], **options,
     )  # fmt: skip
 
 
-def _states(problem: Problem, turn: Turn, keys: Ranges) -> Tensor:
+def _states(problem: Posed, turn: Turn, keys: Ranges) -> Tensor:
     """The state of each long group, for each class and head."""
     p = problem
     parts = _room(problem, turn, len(keys.first))
     options = {**turn.start, **turn.shared, **turn.widths}
     del options["ADD"]
     blocks.absorb_pieces[len(keys.first), p.heads](
-        p.key, p.value, p.directions, *p.strides[1:], keys.order, keys.first, keys.last, keys.row, p.heads, parts, **options
+        p.key, p.value, p.directions, *p.strides[1:], keys.rows, keys.first, keys.last, keys.row, p.heads, parts, **options
     )
     return _total(problem, turn, keys, parts)
 
 
-def _total(problem: Problem, turn: Turn, ranges: Ranges, parts: Tensor) -> Tensor:
+def _total(problem: Posed, turn: Turn, ranges: Ranges, parts: Tensor) -> Tensor:
     total = _room(problem, turn, len(ranges.slot_first))
     blocks.add_states[len(ranges.slot_first), problem.heads](
         parts, ranges.slot_first, ranges.slot_last, problem.heads, total, **turn.widths
@@ -283,6 +244,6 @@ def _total(problem: Problem, turn: Turn, ranges: Ranges, parts: Tensor) -> Tenso
     return total
 
 
-def _room(problem: Problem, turn: Turn, count: int) -> Tensor:
+def _room(problem: Posed, turn: Turn, count: int) -> Tensor:
     features, channels = turn.widths["BM"], turn.widths["BV"]
     return problem.value.new_empty(count, problem.heads, features * channels + features)

@@ -41,7 +41,7 @@ from anyorder.experiments.molecules.recipes import MATCHED, MODELS, QUICK
 from anyorder.experiments.molecules.store import Molecule
 from anyorder.experiments.molecules.task import MoleculeTask, NamedMolecules, OwnMolecules
 from anyorder.layers import Softmax
-from anyorder.ops.segment import use_backend
+from anyorder.ops.backends import use_backend
 from anyorder.training.fit import Job, Machine, execute
 
 SMALL = MoleculeEncoder(2, 16, 2, 4, 2, 4, dropout=0.0)

@@ -8,20 +8,19 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from anyorder.algebra import EquivalenceClass
-from anyorder.layouts.lookup import Segments
-from anyorder.layouts.plan import Plan
+from anyorder.layouts.segments import Segments
+from anyorder.layouts.transfer import Transferable
 
 TILE_PAIRS = 1 << 20  # query-key pairs of a tile: bounds memory whatever the number of entries
 TILE_QUERIES = 1024
 
 
 @dataclass(frozen=True, eq=False)
-class Tile:
+class Tile(Transferable):
     """Queries (tile, query) and keys (tile, key), padded with -1.
 
     ``source`` and ``target`` hold the unmatched nodes of all keys and queries, which must differ within a pair;
-    ``is_padded`` says that some keys are padding.
+    ``is_padded`` and ``has_gaps`` say that some keys and some queries are padding.
     """
 
     queries: Tensor
@@ -29,6 +28,7 @@ class Tile:
     source: Tensor
     target: Tensor
     is_padded: bool
+    has_gaps: bool
 
     def allowed(self) -> Tensor | None:
         """(tile, query, key): which pairs are in the class; None where all are."""
@@ -42,7 +42,7 @@ class Tile:
 
 
 @dataclass(frozen=True, eq=False)
-class Tiling:
+class Tiling(Transferable):
     """The tiles of a class, and the query at each of their places, end to end.
 
     ``places`` are those that hold a query, None where all do; ``queries`` are the queries there.
@@ -53,12 +53,14 @@ class Tiling:
     queries: Tensor
 
     @classmethod
-    def build(cls, tiles: list[Tile], like: Tensor) -> Tiling:
-        queries = torch.cat([tile.queries.flatten() for tile in tiles]) if tiles else like.new_empty(0)
-        places = (queries >= 0).nonzero().flatten()
-        if len(places) == len(queries):
-            return cls(tuple(tiles), None, queries)
-        return cls(tuple(tiles), places, queries[places])
+    def build(cls, keys: Segments, queries: Segments, source: Tensor, target: Tensor) -> Tiling:
+        """Cut the groups of a class; ``source`` and ``target`` are the unmatched nodes of its keys and queries."""
+        tiles = _cut(keys, queries, source, target)
+        asking = torch.cat([tile.queries.flatten() for tile in tiles]) if tiles else queries.rows.new_empty(0)
+        places = (asking >= 0).nonzero().flatten()
+        if len(places) == len(asking):
+            return cls(tuple(tiles), None, asking)
+        return cls(tuple(tiles), places, asking[places])
 
     def __len__(self) -> int:
         return len(self.tiles)
@@ -67,15 +69,8 @@ class Tiling:
         return iter(self.tiles)
 
 
-def cut_tiles(plan: Plan, cls: EquivalenceClass) -> Tiling:
-    """The tiles of a class, cut once per plan."""
-    key = ("tiles", cls.source.labels, cls.target.labels, cls.matching)
-    return plan.once(key, lambda: Tiling.build(_cut(plan, cls), plan.queries(cls).order))
-
-
-def _cut(plan: Plan, cls: EquivalenceClass) -> list[Tile]:
+def _cut(keys: Segments, queries: Segments, source: Tensor, target: Tensor) -> list[Tile]:
     """Groups of similar size stand side by side; a long list of queries is cut in pieces."""
-    keys, queries = plan.keys(cls), plan.queries(cls)
     num_keys, num_queries = keys.sizes, queries.sizes
     groups = ((num_keys > 0) & (num_queries > 0)).nonzero().flatten()
     if len(groups) == 0:
@@ -88,8 +83,6 @@ def _cut(plan: Plan, cls: EquivalenceClass) -> list[Tile]:
     start = queries.pointer[group] + number * length
     count = torch.minimum(length, queries.pointer[group + 1] - start)
     similar = _bits(num_keys[group]) * 64 + _bits(count)
-    source = plan.source.entries(cls.source).tuples[:, list(cls.unmatched_source)]
-    target = plan.target.entries(cls.target).tuples[:, list(cls.unmatched_target)]
     cut = []
     for kind in torch.unique(similar):
         units = (similar == kind).nonzero().flatten()
@@ -98,7 +91,7 @@ def _cut(plan: Plan, cls: EquivalenceClass) -> list[Tile]:
             read = group[some]
             asking = _pad(queries, start[some], count[some])
             asked = _pad(keys, keys.pointer[read], num_keys[read])
-            cut.append(Tile(asking, asked, source, target, bool((asked < 0).any())))
+            cut.append(Tile(asking, asked, source, target, bool((asked < 0).any()), bool((asking < 0).any())))
     return cut
 
 
@@ -108,5 +101,5 @@ def _bits(values: Tensor) -> Tensor:
 
 def _pad(segments: Segments, start: Tensor, count: Tensor) -> Tensor:
     step = torch.arange(int(count.max()), device=start.device)
-    place = (start[:, None] + step).clamp(max=len(segments.order) - 1)
-    return torch.where(step < count[:, None], segments.order[place], -1)
+    place = (start[:, None] + step).clamp(max=len(segments.rows) - 1)
+    return torch.where(step < count[:, None], segments.rows[place], -1)

@@ -1,0 +1,263 @@
+"""What a layer does, step by step: instructions that follow from its classes, worked out once and without tensors."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import Literal
+
+from anyorder.algebra.classes import EquivalenceClass, Pool, expansion, pointwise_into, pools
+from anyorder.algebra.partitions import SetPartition, set_partitions
+
+Side = Literal["source", "target"]
+Role = Literal["query", "key", "value", "direct"]
+Attention = Literal["softmax", "relaxed", "exact"]
+Attentions = tuple[Attention, Attention]
+"""Of local and of global classes."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns of a product: the queries, keys or values of one ``Attend``, or what is written as it is."""
+
+    role: Role
+    attend: int
+    classes: int
+
+    def __str__(self) -> str:
+        return self.role if self.role == "direct" else f"{self.role}[{self.attend}] x {self.classes}"
+
+
+@dataclass(frozen=True)
+class Project:
+    """Rows of a pattern: for each pointwise class, the input row that it reads times a matrix, added up.
+
+    Classes that keep all nodes of the pattern are gathered first, side by side, and multiplied by one tall matrix. The
+    others read fewer entries (nodes, when edges are written): they are multiplied first and their products are gathered.
+    """
+
+    side: Side
+    pattern: SetPartition
+    classes: tuple[EquivalenceClass, ...]
+    columns: tuple[Columns, ...]
+
+    @cached_property
+    def whole(self) -> tuple[int, ...]:
+        """The numbers of the classes that keep all nodes."""
+        return tuple(n for n, cls in enumerate(self.classes) if cls.source.num_blocks == self.pattern.num_blocks)
+
+    def __str__(self) -> str:
+        reads = " + ".join(f"{cls.name.split(' ')[0]} w{n}" for n, cls in enumerate(self.classes)) or "bias"
+        return f"project   {self.side} {self.pattern.name}: {', '.join(map(str, self.columns))} = {reads}"
+
+
+@dataclass(frozen=True)
+class Values:
+    """The values of all classes that read a source pattern, by one product."""
+
+    pattern: SetPartition
+    columns: tuple[Columns, ...]
+
+    def __str__(self) -> str:
+        return f"project   source {self.pattern.name}: {', '.join(map(str, self.columns))}"
+
+
+@dataclass(frozen=True)
+class Attend:
+    """Attention of classes that share their groups: from the entries of ``source``, pooled by ``blocks``, to ``target``."""
+
+    number: int
+    classes: tuple[EquivalenceClass, ...]
+    attention: Attention
+
+    @cached_property
+    def pool(self) -> Pool:
+        return self.classes[0].pool
+
+    @property
+    def target(self) -> SetPartition:
+        return self.classes[0].target
+
+    @property
+    def terms(self) -> tuple[tuple[tuple[int, EquivalenceClass], ...], ...]:
+        """For each class, the signed sums with equalities only that make its exact sum."""
+        return tuple(expansion(cls) for cls in self.classes)
+
+    def __str__(self) -> str:
+        names = ", ".join(cls.name for cls in self.classes)
+        return f"attend    [{self.number}] {self.attention} by {_by(self.pool)}: {names}"
+
+
+@dataclass(frozen=True)
+class Combine:
+    """The rows of a target pattern: what its attentions received, side by side, times one matrix, and the direct part."""
+
+    pattern: SetPartition
+    attends: tuple[int, ...]
+    is_direct: bool
+
+    def __str__(self) -> str:
+        parts = [f"[{', '.join(map(str, self.attends))}] w"] if self.attends else []
+        return f"write     target {self.pattern.name} = {' + '.join([*parts, *['direct'] * self.is_direct]) or '0'}"
+
+
+@dataclass(frozen=True)
+class Reduce:
+    """Sums of input rows over the groups of a pool, multiplied by the matrices of some terms."""
+
+    pool: Pool
+    terms: tuple[int, ...]
+
+    def __str__(self) -> str:
+        columns = ", ".join(f"w{n}" for n in self.terms)
+        return f"pool      source {self.pool.source.name} by {_by(self.pool)}" + (f", times {columns}" if columns else "")
+
+
+@dataclass(frozen=True)
+class Deliver:
+    """Results of pools, added up where output entries read them through the same nodes, gathered by a target pattern."""
+
+    pattern: SetPartition
+    reads: tuple[tuple[EquivalenceClass, tuple[int, ...]], ...]
+    """The class that says which group an entry reads, and the numbers of the terms whose results are added up for it."""
+
+    def __str__(self) -> str:
+        parts = [f"({' + '.join(f'w{n}' for n in terms)}) at {_at(cls)}" for cls, terms in self.reads]
+        return f"spread    target {self.pattern.name} += {' + '.join(parts)}"
+
+
+@dataclass(frozen=True)
+class Average:
+    """The exact sum of a class divided by its number of members, times its matrix."""
+
+    number: int
+    cls: EquivalenceClass
+
+    def __str__(self) -> str:
+        signs = " ".join(f"{'+' if sign > 0 else '-'} {_at(term)}" for sign, term in expansion(self.cls))
+        return f"average   target {self.cls.target.name} += mean of {self.cls.name} = {signs}, times w{self.number}"
+
+
+Step = Project | Values | Attend | Combine | Reduce | Deliver | Average
+
+
+def _by(pool: Pool) -> str:
+    return " and ".join("ijklmnopqrst"[b] for b in pool.blocks) if pool.blocks else "graph"
+
+
+def _at(cls: EquivalenceClass) -> str:
+    return f"({','.join('ijklmnopqrst'[b] for b in cls.matched_target)})" if cls.matching else "graph"
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """The steps of a layer; equal programs have equal keys, in every process.
+
+    >>> print(linear_program(1, 1, pointwise_into(1, SetPartition((0,))), "sum"))
+    project   target (i): direct = (i) w0
+    """
+
+    order_in: int
+    order_out: int
+    steps: tuple[Step, ...]
+    key: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", hashlib.sha1(repr((self.order_in, self.order_out, self.steps)).encode()).hexdigest())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Program) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.steps))
+
+
+def pooled(classes: Sequence[EquivalenceClass]) -> tuple[EquivalenceClass, ...]:
+    """The classes that sum over something, those that share their groups together: the order of attention's weights."""
+    some = [cls for cls in classes if cls.kind != "pointwise"]
+    return tuple(sorted(some, key=lambda cls: (cls.source, cls.matched_source, cls.target, cls.matching)))
+
+
+@cache
+def attention_program(
+    order_in: int, order_out: int, classes: tuple[EquivalenceClass, ...], attention: Attentions, same: bool
+) -> Program:
+    """The program of an attention layer; ``same`` where it writes to the index set that it reads from.
+
+    ``attention`` says how local and how global classes attend.
+
+    Queries at a target pattern, keys at a source pattern and the pointwise part of the output that read the same rows
+    share their products.
+    """
+    every = pooled(classes)
+    writing = {p: [c for c in every if c.target == p] for p in dict.fromkeys(c.target for c in every)}
+    runs = [run for shared in writing.values() for run in pools(shared).values()]
+    attends = [Attend(n, run, attention[run[0].kind == "global"]) for n, run in enumerate(runs)]
+    sources = list(dict.fromkeys(c.source for c in every))
+    reading = {p: sorted((a for a in attends if a.pool.source == p), key=lambda a: every.index(a.classes[0])) for p in sources}
+    direct = {p: tuple(c for c in classes if c.kind == "pointwise" and c.target == p) for p in set_partitions(order_out)}
+    side: Side = "target" if same else "source"
+    wanted: dict[tuple[Side, SetPartition, tuple[EquivalenceClass, ...]], tuple[Columns, ...]] = {}
+
+    def want(side: Side, pattern: SetPartition, reads: tuple[EquivalenceClass, ...], *columns: Columns) -> None:
+        wanted[side, pattern, reads] = (*wanted.get((side, pattern, reads), ()), *columns)
+
+    for p in writing:
+        into = [a for a in attends if a.target == p]
+        want("target", p, pointwise_into(order_in, p), *[Columns("query", a.number, len(a.classes)) for a in into])
+    for p, some in reading.items():
+        want(side, p, pointwise_into(order_in, p), *[Columns("key", a.number, len(a.classes)) for a in some])
+    for p, reads in direct.items():
+        if reads:
+            want("target", p, reads, Columns("direct", -1, 1))
+    steps: list[Step] = [Project(*site, columns) for site, columns in wanted.items()]
+    steps += [Values(p, tuple(Columns("value", a.number, len(a.classes)) for a in some)) for p, some in reading.items()]
+    steps += attends
+    for p in set_partitions(order_out):
+        steps.append(Combine(p, tuple(a.number for a in attends if a.target == p), bool(direct[p])))
+    return Program(order_in, order_out, tuple(steps))
+
+
+@cache
+def linear_terms(
+    classes: tuple[EquivalenceClass, ...],
+) -> tuple[tuple[EquivalenceClass, ...], tuple[tuple[int, int, int], ...]]:
+    """The terms with equalities only that make some exact classes, and (term, class, sign) for each part of them."""
+    signed = {(term, n): sign for n, cls in enumerate(classes) for sign, term in expansion(cls)}
+    terms = tuple(dict.fromkeys(term for term, _ in signed))
+    place = {term: n for n, term in enumerate(terms)}
+    return terms, tuple((place[term], n, sign) for (term, n), sign in signed.items())
+
+
+@cache
+def linear_program(
+    order_in: int, order_out: int, classes: tuple[EquivalenceClass, ...], reduce: Literal["sum", "mean"]
+) -> Program:
+    """The program of a linear layer: sums with equalities only under recombined weights, or averages class by class."""
+    if reduce == "mean":
+        terms = [term for cls in classes for _, term in expansion(cls)]
+        steps: list[Step] = [Reduce(pool, ()) for pool in dict.fromkeys(term.pool for term in terms)]
+        return Program(order_in, order_out, (*steps, *[Average(n, cls) for n, cls in enumerate(classes)]))
+    terms = list(linear_terms(classes)[0])
+    place = {term: n for n, term in enumerate(terms)}
+    steps = []
+    for p in set_partitions(order_out):
+        into = tuple(term for term in terms if term.kind == "pointwise" and term.target == p)
+        if into:
+            steps.append(Project("target", p, into, (Columns("direct", -1, 1),)))
+    rest = [term for term in terms if term.kind != "pointwise"]
+    steps += [Reduce(pool, tuple(place[term] for term in some)) for pool, some in pools(rest).items()]
+    for p in set_partitions(order_out):
+        reads: dict[object, tuple[EquivalenceClass, tuple[int, ...]]] = {}
+        for term in (term for term in rest if term.target == p):
+            key = term.matched_target if len(term.matching) < 2 else term
+            cls, numbers = reads.get(key, (term, ()))
+            reads[key] = (cls, (*numbers, place[term]))
+        if reads:
+            steps.append(Deliver(p, tuple(reads.values())))
+    return Program(order_in, order_out, tuple(steps))

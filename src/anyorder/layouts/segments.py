@@ -1,0 +1,125 @@
+"""Rows sorted by group, and rows that read other rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from anyorder.layouts.transfer import Transferable
+
+
+@dataclass(frozen=True, eq=False)
+class Segments(Transferable):
+    """Rows sorted by group: group g holds ``rows[pointer[g]:pointer[g + 1]]``; rows of no group are left out."""
+
+    rows: Tensor
+    pointer: Tensor
+
+    @classmethod
+    def build(cls, group: Tensor, num_groups: int) -> Segments:
+        """Sort rows by group; a negative group means none.
+
+        >>> segments = Segments.build(torch.tensor([1, -1, 0, 1]), 3)
+        >>> segments.rows.tolist(), segments.pointer.tolist()
+        ([2, 0, 3], [0, 1, 3, 3])
+        """
+        counts = torch.bincount(group + 1, minlength=num_groups + 1)
+        ends = counts.cumsum(0)
+        skipped = int(counts[0])
+        narrow = group.to(torch.int32) if num_groups < 2**31 else group
+        return cls(torch.argsort(narrow, stable=True)[skipped:], ends - skipped)
+
+    @property
+    def num_groups(self) -> int:
+        return self.pointer.shape[0] - 1
+
+    @property
+    def sizes(self) -> Tensor:
+        return self.pointer.diff()
+
+    @cached_property
+    def group(self) -> Tensor:
+        """The group of each of the sorted rows."""
+        groups = torch.arange(self.num_groups, device=self.pointer.device)
+        return torch.repeat_interleave(groups, self.sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class Queries(Transferable):
+    """Output entries by class and group: class c reads group g for ``rows[pointer[c, g]:pointer[c, g + 1]]``."""
+
+    rows: Tensor
+    pointer: Tensor
+
+    @classmethod
+    def build(cls, classes: Sequence[Segments]) -> Queries:
+        """The queries of several classes that share their groups."""
+        starts = [0]
+        for segments in classes:
+            starts.append(starts[-1] + len(segments.rows))
+        pointer = torch.stack([part.pointer + start for part, start in zip(classes, starts[:-1], strict=True)])
+        return cls(torch.cat([part.rows for part in classes]), pointer)
+
+    @cached_property
+    def classes(self) -> Tensor:
+        """The class of each of the sorted rows."""
+        classes = torch.arange(len(self.pointer), device=self.pointer.device)
+        return torch.repeat_interleave(classes, self.pointer[:, -1] - self.pointer[:, 0])
+
+    @cached_property
+    def group(self) -> Tensor:
+        """The group of each of the sorted rows."""
+        groups = torch.arange(self.pointer.shape[1] - 1, device=self.pointer.device)
+        return torch.repeat_interleave(groups.repeat(len(self.pointer)), self.pointer.diff().flatten())
+
+    def of(self, first: int, last: int) -> Queries:
+        """The queries of some classes."""
+        if last - first == len(self.pointer):
+            return self
+        start, stop = int(self.pointer[first, 0]), int(self.pointer[last - 1, -1])
+        return Queries(self.rows[start:stop], self.pointer[first:last] - start)
+
+
+@dataclass(frozen=True, eq=False)
+class Spread(Transferable):
+    """Which row each target entry reads: ``rows`` None is the identity, ``missing`` None says that every row is there.
+
+    Where no row is read twice, ``inverse`` says which entry reads each row, -1 for none.
+    """
+
+    rows: Tensor | None
+    missing: Tensor | None
+    inverse: Tensor | None = None
+
+    @classmethod
+    def build(cls, rows: Tensor, num_sources: int, *, one_to_one: bool = False) -> Spread:
+        missing = rows < 0
+        some = bool(missing.any())
+        if not some and len(rows) == num_sources and torch.equal(rows, torch.arange(num_sources, device=rows.device)):
+            return cls(None, None)
+        inverse = None
+        if one_to_one:
+            inverse = rows.new_full((num_sources + 1,), -1)
+            inverse[rows] = torch.arange(len(rows), device=rows.device)  # those that read nothing, -1, write to the end
+            inverse = inverse[:-1]
+        return cls(rows.clamp(min=0), missing, inverse) if some else cls(rows, None, inverse)
+
+    @cached_property
+    def signed(self) -> Tensor | None:
+        """The rows with -1 where there is none."""
+        return self.rows if self.rows is None or self.missing is None else self.rows.masked_fill(self.missing, -1)
+
+    def __call__(self, values: Tensor) -> Tensor:
+        """The rows, zero where there is none."""
+        if self.rows is None:
+            return values
+        if self.missing is None:
+            return values.index_select(0, self.rows)
+        if values.shape[0] == 0:  # zeros that still belong to the graph of ``values``
+            return values.sum(0, keepdim=True).expand(len(self.rows), *values.shape[1:])
+        shape = (-1, *[1] * (values.ndim - 1))
+        return values.index_select(0, self.rows).masked_fill(self.missing.view(shape), 0)

@@ -1,0 +1,122 @@
+"""Which version of an operator runs: the plain reference, compiled loops, matrix products or a GPU kernel."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from importlib import util
+from threading import Lock, Thread
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+BACKENDS = ("auto", "reference", "numba", "products", "triton")
+COMPILING = ("background", "wait", "never")
+INSTALLED = {name: util.find_spec(name) is not None for name in ("numba", "triton")}
+Compiling = Literal["background", "wait", "never"]
+
+
+def _setting(name: str, options: tuple[str, ...]) -> str:
+    value = os.environ.get(name, options[0])
+    if value not in options:
+        raise ValueError(f"{name} must be one of {', '.join(options)}, got {value!r}")
+    return value
+
+
+_backend = [_setting("ANYORDER_BACKEND", BACKENDS)]
+_compiling = [_setting("ANYORDER_COMPILING", COMPILING)]
+
+
+@contextmanager
+def use_backend(name: str) -> Iterator[None]:
+    """Force how operators run: ``reference``, ``numba`` or ``products`` (CPU), ``triton`` (GPU), or ``auto``."""
+    if name not in BACKENDS:
+        raise ValueError(f"backend must be one of {BACKENDS}, got {name!r}")
+    before, _backend[0] = _backend[0], name
+    try:
+        yield
+    finally:
+        _backend[0] = before
+
+
+@contextmanager
+def use_compiling(how: str) -> Iterator[None]:
+    """What to do while loops are not compiled yet.
+
+    ``background``: a thread compiles them and operators without loops run meanwhile. Results change by rounding when the
+    loops take over. ``wait``: the first call compiles, so that a seed always gives the same bits. ``never``: do not compile.
+    """
+    if how not in COMPILING:
+        raise ValueError(f"compiling must be one of {COMPILING}, got {how!r}")
+    before, _compiling[0] = _compiling[0], how
+    try:
+        yield
+    finally:
+        _compiling[0] = before
+
+
+def forced() -> str | None:
+    """The backend that was asked for, None where operators choose."""
+    return None if _backend[0] == "auto" else _backend[0]
+
+
+def backend_of(tensor: Tensor) -> str:
+    """The fastest version for a tensor's device."""
+    if _backend[0] != "auto":
+        return _backend[0]
+    if tensor.device.type == "cpu":
+        return "numba" if INSTALLED["numba"] else "reference"
+    return "triton" if tensor.device.type == "cuda" and INSTALLED["triton"] else "reference"
+
+
+def is_transformed() -> bool:
+    """Whether torch.func looks inside: only plain tensor operations can be batched and differentiated again."""
+    return bool(torch._C._are_functorch_transforms_active())  # type: ignore[attr-defined]
+
+
+class Compiled:
+    """Loops that are compiled once per key, in the background unless a caller must have them.
+
+    Args:
+        build: makes the loops of a key for a caller that waits.
+        ahead: makes them in a thread; all is compiled when it returns.
+    """
+
+    def __init__(self, build: Callable[..., Any], ahead: Callable[..., Any]) -> None:
+        self._build, self._ahead = build, ahead
+        self._made: dict[Hashable, Any] = {}
+        self._started: dict[Hashable, Thread] = {}
+        self._lock = Lock()
+
+    def get(self, *key: Any, need: bool = False) -> Any:
+        """What ``build(*key)`` returns; None while it is compiled in the background, unless ``need``."""
+        if key in self._made:
+            made = self._made[key]
+            if isinstance(made, Exception):
+                raise made
+            return made
+        if need or _compiling[0] == "wait":
+            return self._wait(key)
+        if _compiling[0] == "background" and key not in self._started:
+            with self._lock:
+                if key not in self._started:
+                    work = Thread(target=self._make, args=(self._ahead, key), daemon=True, name="anyorder-compile")
+                    self._started[key] = work
+                    self._started[key].start()
+        return None
+
+    def _wait(self, key: tuple[Any, ...]) -> Any:
+        started = self._started.get(key)
+        if started is not None:
+            started.join()
+        else:
+            self._make(self._build, key)
+        return self.get(*key)
+
+    def _make(self, build: Callable[..., Any], key: tuple[Any, ...]) -> None:
+        try:
+            self._made[key] = build(*key)
+        except Exception as error:  # shown where the loops are wanted, not in a thread
+            self._made[key] = error

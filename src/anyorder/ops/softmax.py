@@ -1,0 +1,75 @@
+"""Softmax attention over groups of keys: along the keys where a group has one query, else tile by tile."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+from torch.utils.checkpoint import checkpoint
+
+from anyorder.layouts import Single, Tile, Tiling
+from anyorder.ops.backends import is_transformed
+from anyorder.ops.features import FeatureMap
+from anyorder.ops.segment import segment_attention
+
+
+def softmax_single(known: Single, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Attention for (row, head, channel) where each group has one query, and all its keys are allowed.
+
+    The weight of a key, exp(q.k), is then a feature of the key alone: the sums take linear time.
+    """
+    groups = known.groups
+    scores = (known.query_of_key(query) * key).sum(-1) * key.shape[-1] ** -0.5
+    index = groups.ids.unsqueeze(1).expand_as(scores)
+    with torch.no_grad():
+        lowest = scores.new_full((groups.num_groups, scores.shape[1]), -torch.inf)
+        highest = lowest.scatter_reduce(0, index, scores, "amax")
+    weights = (scores - highest.index_select(0, groups.ids)).exp()
+    ones = weights.new_ones(len(query), 1, weights.shape[1], 1)
+    given = (weights[:, None, :, None], value[:, None], known.grouped.keys, known.grouped.queries)
+    return segment_attention(ones, *given, FeatureMap("none"), True)[0][:, 0]
+
+
+def softmax_tiles(tiling: Tiling, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    r"""Attention over exactly the keys of a class, for (row, head, channel) (Eq. 10 and 12).
+
+    .. math:: Y_j = \sum_{i | (i,j) \in \mu} softmax_i(Q_j . K_i / \sqrt d) V_i
+    """
+    if len(tiling) == 0:  # zeros that still belong to the graph of the inputs
+        nothing = (query[:0].sum() + key[:0].sum() + value[:0].sum()).to(value.dtype)
+        return value.new_zeros(len(query), *value.shape[1:]) + nothing
+    again = torch.is_grad_enabled() and len(tiling) > 1 and not is_transformed()
+    parts = []
+    for tile in tiling.tiles:
+        if again:  # keep the inputs only, so that training needs the memory of one tile too
+            parts.append(checkpoint(_attend, tile, query, key, value, use_reentrant=False))
+        else:
+            parts.append(_attend(tile, query, key, value))
+    rows = torch.cat(parts)
+    if tiling.places is not None:
+        rows = rows.index_select(0, tiling.places)
+    return rows.new_zeros(len(query), *rows.shape[1:]).index_copy(0, tiling.queries, rows)
+
+
+def _attend(tile: Tile, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    mask, empty = tile.allowed(), None
+    if mask is not None:
+        empty = ~mask.any(-1, keepdim=True)  # such a query attends to nothing: it may look anywhere and is then cleared
+        mask = (mask | empty).unsqueeze(1)
+    out = scaled_dot_product_attention(
+        _pick(query, tile.queries, tile.has_gaps),
+        _pick(key, tile.keys, tile.is_padded),
+        _pick(value, tile.keys, tile.is_padded),
+        attn_mask=mask,
+    ).transpose(1, 2)
+    if empty is not None:
+        out = out.masked_fill(empty.unsqueeze(-1), 0)
+    return out.flatten(0, 1)
+
+
+def _pick(rows: Tensor, index: Tensor, is_padded: bool) -> Tensor:
+    """Rows of a tile; padding is zero, whatever the row that stands in for it holds."""
+    picked = rows.index_select(0, index.clamp(min=0).flatten()).unflatten(0, index.shape)
+    if is_padded:
+        picked = picked.masked_fill((index < 0)[..., None, None], 0)
+    return picked.transpose(1, 2)
