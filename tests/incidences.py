@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from anyorder.layers import Elu
 from anyorder.layouts.incidence import IncidenceSet
 
 NODE = torch.tensor([0, 1, 2, 2, 3, 0, 4, 5, 1])
@@ -15,5 +16,5 @@ def incidence(node=NODE, edge=EDGE):
 
 
 def positive(x):
-    """elu(x) + 1"""
-    return torch.where(x > 0, x + 1, x.exp())
+    """elu(x) + 1 + eps, the default kernel of hypergraphs"""
+    return torch.where(x > 0, x + 1, x.exp()) + Elu().eps

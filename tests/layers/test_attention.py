@@ -68,7 +68,7 @@ def score_of(module):
     if isinstance(kernel, Softmax):
         return oracles.softmax_score
     if isinstance(kernel, Elu):
-        return lambda q, k: sum(positive(a) * positive(b) for a, b in zip(q, k))
+        return lambda q, k: sum((positive(a) + kernel.eps) * (positive(b) + kernel.eps) for a, b in zip(q, k))
 
     def phi(x):
         x = x / len(x) ** 0.25
@@ -87,7 +87,7 @@ def definition(module, x, target):
         if cls.kind != "pointwise":
             for what, pattern in (("query", cls.target), ("key", cls.source)):
                 maps = getattr(module, what)["p" + "_".join(map(str, pattern.labels))]
-                each = {c.partition.labels: w for c, w in zip(maps.classes, weights[what], strict=True)}
+                each = {c.partition.labels: w for c, w in zip(maps.classes, weights.get(what, ()), strict=True)}
                 weights[what] = oracles.lightweight(x.rows, tuples, graphs, each, weights[what + "_bias"])
         described[cls.partition.labels] = weights
     exact = isinstance(module.kernel, Softmax) or module.coupling == "exact"
@@ -209,14 +209,14 @@ def test_constant_attention_is_the_mean_linear_layer():
             with torch.no_grad():
                 for maps in (module.query, module.key):
                     for each in maps.values():
-                        each.weight.zero_()
-                        each.bias.zero_()
+                        for weight in each.parameters():
+                            weight.zero_()
                 for n, cls in enumerate(linear.classes):
                     weights = module.weights_of(cls)
                     if cls.kind == "pointwise":
                         linear.weight[n] = weights["pointwise"]
                     else:
-                        scale = 1 if module.normalize else WIDTH  # phi(0).phi(0) for elu: one per channel
+                        scale = 1 if module.normalize else WIDTH * (1 + Elu().eps) ** 2  # phi(0).phi(0) for each channel
                         linear.weight[n] = scale * torch.einsum("ihc,hco->io", weights["value"], weights["output"])
             torch.testing.assert_close(module(x, target).rows, linear(x, target).rows, rtol=1e-9, atol=1e-9)
 
@@ -224,7 +224,7 @@ def test_constant_attention_is_the_mean_linear_layer():
 def test_softmax_does_not_need_all_pairs_at_once(monkeypatch):
     x, target = problem(2, 2, num_nodes=8, num_graphs=1)
     expected = layer(2, 2)(x, target)
-    monkeypatch.setattr("anyorder.ops.tiles.TILE_PAIRS", 16)
+    monkeypatch.setattr("anyorder.layouts.tiles.TILE_PAIRS", 16)
     fresh = SparseIndexSet(x.index.tuples, num_nodes=8)
     other = SparseIndexSet(target.tuples, num_nodes=8)
     module = layer(2, 2)
@@ -243,14 +243,12 @@ def test_gradients_are_right(kernel):
     x, target = problem(2, 2, num_nodes=3, num_graphs=1)
     module = layer(2, 2, kernel)
     values = x.rows.clone().requires_grad_()
-    if kernel.startswith("favor"):  # the stabilising maximum is a constant to autograd: compare in the limit of no epsilon
-        module.kernel = RandomFeatures(kind="softmax", num_features=4, eps=1e-300)
     assert torch.autograd.gradcheck(lambda v: module(x.with_rows(v), target).rows, (values,), atol=1e-6)
 
 
 def test_redraw_changes_directions_at_its_steps_only():
     module = layer(1, 1, "relu-relaxed")
-    module.kernel = RandomFeatures(num_features=4, redraw=10)
+    module.kernels = (RandomFeatures(num_features=4, redraw=10),) * 2
     before = module.directions.clone()
     redraw_features(module, 9)
     torch.testing.assert_close(module.directions, before)
@@ -313,6 +311,7 @@ def test_recomputing_does_not_attend_again(monkeypatch):
     index = SparseIndexSet(torch.tensor([[0, 0], [0, 1], [1, 0], [1, 1]]), num_nodes=2)
     sizes = {"order_in": 2, "order_out": 2, "channels": 4, "heads": 1, "head_channels": 4}
     calls, choose = [], segment._choose  # asked once in a forward and once in a backward pass
+    monkeypatch.setattr(segment, "SMALL", -1)  # as for large inputs
     monkeypatch.setattr(segment, "_choose", lambda *given: calls.append(recompute) or choose(*given))
     for recompute in (False, True):
         layer = EncoderLayer(**sizes, kernel=RandomFeatures(), recompute=recompute)

@@ -157,7 +157,10 @@ def test_orders_are_integers_of_at_least_zero(make, value):
 @every
 class TestSelections:
     def test_unknown_names(self, make):
-        with pytest.raises(ValueError, match=r"unknown class selection 'local': expected a predicate or one of \['all'"):
+        with pytest.raises(
+            ValueError,
+            match=r"unknown class selection 'local': expected a predicate, or names with commas between, of \['all'",
+        ):
             make(classes="local")
 
     def test_no_selection_at_all(self, make):
@@ -178,7 +181,11 @@ class TestSelections:
     [
         (lambda: linear(reduce="max"), ValueError, "reduce must be 'sum' or 'mean', got 'max'"),
         (lambda: mlp(reduce="max"), ValueError, "reduce must be 'sum' or 'mean', got 'max'"),
-        (lambda: attention(kernel="softmax"), TypeError, r"kernel must be Softmax\(\), .* or Elu\(\), got 'softmax'"),
+        (
+            lambda: attention(kernel="softmax"),
+            TypeError,
+            r"kernel must be Softmax\(\), .* or a FeatureKernel, got 'softmax'",
+        ),
         (lambda: attention(kernel=Elu(), coupling="loose"), ValueError, "must be 'relaxed' or 'exact', got 'loose'"),
         (lambda: attention(coupling="relaxed"), ValueError, "softmax is exact and normalised: coupling='relaxed' and"),
         (lambda: attention(normalize=False), ValueError, "normalize=False need another kernel"),

@@ -8,6 +8,7 @@ import torch
 import oracles
 from anyorder import EquivariantLinear, Features, SparseIndexSet, collate
 from anyorder.algebra import classes, set_partitions
+from anyorder.algebra.program import Project
 from anyorder.layers.projection import project
 from anyorder.testing import assert_equivariant, random_features, random_index_set
 
@@ -138,5 +139,6 @@ def test_a_projection_that_reads_nothing_gives_rows_of_its_own():
     index = SparseIndexSet(torch.tensor([[0, 1]]), num_nodes=2)  # no loops
     loops = [cls for cls in classes(2, 2) if cls.name == "(i,i) -> (i,j)"]
     bias, parts = torch.ones(4), index.split(torch.ones(1, 3))
-    rows = project(index.plan(index), loops[0].target, parts, loops, torch.ones(1, 3, 4), bias)
+    step = Project("target", loops[0].target, tuple(loops), ())
+    rows = project(step, 1, [index.plan(index).gather(loops[0])], parts, torch.ones(1, 3, 4), bias)
     assert torch.equal(rows, bias[None]) and rows.data_ptr() != bias.data_ptr()

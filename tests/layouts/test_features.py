@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader
 
 import strategies
 from anyorder import CompleteIndexSet, DenseIndexSet, EquivariantLinear, Features, SparseIndexSet, collate
-from anyorder.algebra import classes
+from anyorder.algebra import attention_program, classes, linear_program
 from anyorder.layouts import Groups, Plan, Segments
 from anyorder.testing import random_features, random_index_set
 
@@ -79,7 +79,7 @@ class TestCopies:
     @pytest.mark.parametrize("layout", LAYOUTS)
     def test_another_device_takes_everything_along(self, layout):
         x = random_features(2, layout=layout)
-        x.index.plan(x.index).prepare(classes(2, 2), coupling="exact")
+        x.index.plan(x.index).prepare(attention_program(2, 2, classes(2, 2), ("exact", "exact"), True))
         moved = x.to("meta")
         assert moved.device.type == moved.index.device.type == moved.index.tuples.device.type == "meta"
         seen = []
@@ -124,18 +124,23 @@ def refuse_to_plan(monkeypatch):
     def late(*_):
         raise AssertionError("planned again")
 
-    for kind, name in [(Groups, "build"), (Segments, "build"), (Plan, "_pointwise"), (Plan, "_members"), (Plan, "_reads")]:
+    for kind, name in [
+        (Groups, "build"),
+        (Segments, "build"),
+        (Plan, "_gather"),
+        (Plan, "_members"),
+        (Plan, "_group_of_target"),
+    ]:
         monkeypatch.setattr(kind, name, late)
 
 
 def planned_batch(items):
-    """A batch and a target, with the plan between them worked out."""
+    """A batch and a target, with the plan between them built."""
     x = collate(items)
     target = x.index.project(1)
     plan = x.index.plan(target)
-    plan.prepare(classes(2, 1), coupling="exact")
-    for cls in classes(2, 1):  # what a linear layer needs beside what attention does
-        plan.spread(cls), plan.members(cls, "exact")
+    plan.prepare(attention_program(2, 1, classes(2, 1), ("exact", "exact"), False))
+    plan.prepare(linear_program(2, 1, classes(2, 1), "mean"))
     return x, target
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 import torch
 from hypothesis import given
@@ -10,10 +12,8 @@ from hypothesis import strategies as st
 import oracles
 import strategies
 from anyorder import CompleteIndexSet, DenseIndexSet, SparseIndexSet
-from anyorder.algebra import Pool, classes
-from anyorder.layouts import Spread
-from anyorder.ops import tiles
-from anyorder.ops.tiles import cut_tiles
+from anyorder.algebra import attention_program, classes, linear_program
+from anyorder.layouts import Spread, tiles
 from anyorder.testing import random_index_set
 
 ORDERS = [(k, l) for k in range(4) for l in range(4) if k + l <= 4] + [(4, 1), (1, 4)]
@@ -63,7 +63,7 @@ def of_kind(k, l, *kinds):
 
 
 def taken(segments, group):
-    return [] if group < 0 else segments.order[segments.pointer[group] : segments.pointer[group + 1]].tolist()
+    return [] if group < 0 else segments.rows[segments.pointer[group] : segments.pointer[group + 1]].tolist()
 
 
 @at_orders
@@ -75,7 +75,7 @@ class TestAllOrders:
         expected = problem.read(oracles.same_class)
         assert all(len(rows) <= 1 for rows in expected)
         values = torch.arange(1.0, len(problem.inputs) + 1)[:, None]
-        spread = problem.plan.pointwise(problem.cls)
+        spread = problem.plan.gather(problem.cls)
         assert spread(values).flatten().tolist() == [float(rows[0] + 1) if rows else 0.0 for rows in expected]
 
     @strategies.few
@@ -83,7 +83,7 @@ class TestAllOrders:
     def test_groups_hold_entries_with_the_same_matched_nodes(self, k, l, data):
         problem = data.draw(problems(classes(k, l)))
         cls, plan = problem.cls, problem.plan
-        groups = plan.groups(Pool(cls.source, cls.matched_source))
+        groups = plan.groups(cls.pool)
         entries = plan.source.entries(cls.source)
         keys = [
             tuple(t[block] for block in cls.matched_source) if cls.matching else graph
@@ -99,12 +99,12 @@ class TestAllOrders:
         problem = data.draw(problems(classes(k, l)))
         cls, plan = problem.cls, problem.plan
         expected = problem.read(oracles.equalities_hold)
-        keys, reads, queries = plan.keys(cls), plan.reads(cls).tolist(), plan.queries(cls)
+        keys, reads, queries = plan.key_segments(cls.pool), plan.group_of_target(cls).tolist(), plan.query_segments(cls)
         assert [taken(keys, group) for group in reads] == expected
         for group in range(keys.num_groups):
             assert taken(queries, group) == [row for row, read in enumerate(reads) if read == group]
         sums = torch.tensor([float(sum(taken(keys, group))) for group in range(keys.num_groups)])[:, None]
-        assert plan.spread(cls)(sums).flatten().tolist() == [float(sum(rows)) for rows in expected]
+        assert plan.group_gather(cls)(sums).flatten().tolist() == [float(sum(rows)) for rows in expected]
 
     @strategies.few
     @given(data=st.data())
@@ -121,7 +121,7 @@ class TestAllOrders:
         small = data.draw(st.sampled_from([1, 3, 1 << 20]))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(tiles, "TILE_PAIRS", small)
-            cut = cut_tiles(problem.plan, problem.cls)
+            cut = problem.plan.tiles(problem.cls)
         pairs = [pair for tile in cut for pair in allowed_pairs(tile)]
         expected = [(query, key) for query, rows in enumerate(problem.read(oracles.same_class)) for key in rows]
         assert sorted(pairs) == expected
@@ -147,30 +147,34 @@ def test_all_classes_of_an_order_at_once(k, l):
     target = random_index_set(l, like=source, density=12 / 4**l, generator=generator)
     for cls in classes(k, l):
         problem = Problem(source.plan(target), cls)
-        keys, reads = problem.plan.keys(cls), problem.plan.reads(cls).tolist()
+        keys, reads = problem.plan.key_segments(cls.pool), problem.plan.group_of_target(cls).tolist()
         assert [taken(keys, group) for group in reads] == problem.read(oracles.equalities_hold)
         exact = [len(rows) for rows in problem.read(oracles.same_class)]
         assert problem.plan.members(cls, "exact").tolist() == exact
 
 
-@pytest.mark.parametrize("coupling", ["relaxed", "exact"])
-def test_a_prepared_plan_has_all_that_its_classes_need(coupling, monkeypatch):
+PROGRAMS = {
+    "linear": linear_program(2, 1, classes(2, 1), "sum"),
+    "mean": linear_program(2, 1, classes(2, 1), "mean"),
+    **{mode: attention_program(2, 1, classes(2, 1), (mode, mode), False) for mode in ("softmax", "relaxed", "exact")},
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_plan_is_prepared_once_for_each_program(name, monkeypatch):
     source = SparseIndexSet(torch.tensor([[0, 1], [1, 1], [2, 0]]), num_nodes=3)
     plan = source.plan(source.project(1))
-    plan.prepare(classes(2, 1), coupling=coupling)
+    known = plan.prepare(PROGRAMS[name])
+    assert len(known) == len(PROGRAMS[name].steps)
 
     def late(*_):
-        raise AssertionError("worked out after prepare")
+        raise AssertionError("built after prepare")
 
-    for name in ("_pointwise", "_groups", "_keys", "_reads", "_members"):
-        monkeypatch.setattr(type(plan), name, late)
-    for cls in classes(2, 1):
-        if cls.kind == "pointwise":
-            plan.pointwise(cls)
-        else:
-            plan.keys(cls), plan.queries(cls), plan.members(cls, coupling)
-    with pytest.raises(AssertionError, match="worked out after prepare"):
-        source.plan(source).members(classes(2, 2)[0], coupling)
+    for method in ("_gather", "_group_of_target", "_members", "_single", "_grouped"):
+        monkeypatch.setattr(type(plan), method, late)
+    assert plan.prepare(pickle.loads(pickle.dumps(PROGRAMS[name]))) is known
+    with pytest.raises(AssertionError, match="built after prepare"):
+        source.plan(source).members(classes(2, 2)[0], "exact")
 
 
 def test_a_plan_is_made_once_for_each_target():
@@ -178,10 +182,6 @@ def test_a_plan_is_made_once_for_each_target():
     assert source.plan(source) is source.plan(source)
     assert source.plan(source.project(1)) is source.plan(source.project(1))
     assert source.plan(source) is not source.plan(source.project(1))
-    made = []
-    assert source.plan(source).once("key", lambda: made.append(1) or "built") == "built"
-    assert source.plan(source).once("key", lambda: made.append(1) or "again") == "built"
-    assert made == [1]
 
 
 class TestSpread:

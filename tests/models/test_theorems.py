@@ -50,7 +50,7 @@ def test_an_encoder_layer_reproduces_the_linear_layer(k, l, options, reduce):
     layer = EncoderLayer(order_in=k, order_out=l, **sizes, **options).double()
     linear = EquivariantLinear(order_in=k, order_out=l, channels_in=3, channels_out=3, reduce=reduce).double()
     silence(layer)
-    scale = 1 if layer.attention.normalize else 2  # phi(0).phi(0) of elu: one per channel
+    scale = 1 if layer.attention.normalize else 2 * (1 + Elu().eps) ** 2  # phi(0).phi(0) of elu, for each channel
     with torch.no_grad():
         layer.narrow.bias.copy_(linear.bias)
         for n, cls in enumerate(linear.classes):
@@ -122,7 +122,9 @@ def test_two_layers_reproduce_message_passing():
                 weights["pointwise"][:2, :message] = update_node
             elif cls.name == "(j,i) -> (i,i)":  # sum over the edges that enter i
                 weights["value"][4 : 4 + message, 0, :message] = torch.eye(message)
-                weights["output"][0, :message, :message] = update_message / width  # phi(0).phi(0) = one per channel
+                weights["output"][0, :message, :message] = update_message / (
+                    width * (1 + Elu().eps) ** 2
+                )  # phi(0).phi(0), for each channel
     values = torch.zeros(index.num_entries, width, dtype=torch.float64)
     values[:nodes, :2], values[nodes:, 2:4] = points, edges
     out = second(first(Features(index, values)))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from anyorder.ops.dropout import Dropout
 from anyorder.ops.backends import use_backend
+from anyorder.ops.dropout import Dropout
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])

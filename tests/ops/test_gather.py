@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from anyorder import EquivariantAttention, EquivariantLinear, Features, RandomFeatures, SparseIndexSet
 from anyorder.layouts import Spread
-from anyorder.ops.gather import add_spread, beside
 from anyorder.ops.backends import use_backend
+from anyorder.ops.gather import add_spread, beside
 
 
 def results(backend, base, tables, reads):

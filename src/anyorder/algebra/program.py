@@ -48,6 +48,11 @@ class Project:
         """The numbers of the classes that keep all nodes."""
         return tuple(n for n, cls in enumerate(self.classes) if cls.source.num_blocks == self.pattern.num_blocks)
 
+    @cached_property
+    def roles(self) -> tuple[Role, ...]:
+        """What the columns are for, each once."""
+        return tuple(dict.fromkeys(each.role for each in self.columns))
+
     def __str__(self) -> str:
         reads = " + ".join(f"{cls.name.split(' ')[0]} w{n}" for n, cls in enumerate(self.classes)) or "bias"
         return f"project   {self.side} {self.pattern.name}: {', '.join(map(str, self.columns))} = {reads}"
@@ -199,7 +204,9 @@ def attention_program(
     runs = [run for shared in writing.values() for run in pools(shared).values()]
     attends = [Attend(n, run, attention[run[0].kind == "global"]) for n, run in enumerate(runs)]
     sources = list(dict.fromkeys(c.source for c in every))
-    reading = {p: sorted((a for a in attends if a.pool.source == p), key=lambda a: every.index(a.classes[0])) for p in sources}
+    reading = {
+        p: sorted((a for a in attends if a.pool.source == p), key=lambda a: every.index(a.classes[0])) for p in sources
+    }
     direct = {p: tuple(c for c in classes if c.kind == "pointwise" and c.target == p) for p in set_partitions(order_out)}
     side: Side = "target" if same else "source"
     wanted: dict[tuple[Side, SetPartition, tuple[EquivalenceClass, ...]], tuple[Columns, ...]] = {}

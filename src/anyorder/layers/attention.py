@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from typing import Any, Literal
 
 import torch
@@ -87,7 +86,7 @@ class EquivariantAttention(nn.Module):
 
     def _make_weights(self, channels: int, width: int) -> None:
         """Few large matrices: each holds all classes of a pattern, in the order of ``reading`` and ``writing``."""
-        every = pooled(self.classes)
+        every = self.pooled = pooled(self.classes)
         self.reading = {p: [c for c in every if c.source == p] for p in dict.fromkeys(c.source for c in every)}
         self.writing = {p: [c for c in every if c.target == p] for p in dict.fromkeys(c.target for c in every)}
         pointwise = [c for c in self.classes if c.kind == "pointwise"]
@@ -145,7 +144,7 @@ class EquivariantAttention(nn.Module):
     def _weights(self, step: Project) -> tuple[Tensor | None, Tensor | None]:
         """The weight and bias of a step: those of queries, keys and the direct part side by side."""
         maps = {"query": self.query, "key": self.key, "direct": self.pointwise}
-        some: list[Any] = [maps[role][_name(step.pattern)] for role, _ in groupby(step.columns, lambda each: each.role)]
+        some: list[Any] = [maps[role][_name(step.pattern)] for role in step.roles]
         if len(some) == 1:
             return some[0].weight, some[0].bias
         weight = None if some[0].weight is None else torch.cat([each.weight for each in some], 2)
@@ -175,9 +174,7 @@ class EquivariantAttention(nn.Module):
         found: Tensor | None = getattr(self, "directions_global" if other else "directions")
         return found
 
-    def _combine(
-        self, step: Combine, count: object, received: list[Tensor], direct: Tensor | None, like: Tensor
-    ) -> Tensor:
+    def _combine(self, step: Combine, count: object, received: list[Tensor], direct: Tensor | None, like: Tensor) -> Tensor:
         """One product for all classes: several narrow ones would each write the whole output."""
         if not received:
             assert isinstance(count, int)
@@ -222,7 +219,9 @@ class EquivariantAttention(nn.Module):
         return weights
 
     def extra_repr(self) -> str:
-        kernel = self.kernel if self.kernels[0] is self.kernels[1] else dict(zip(("local", "global"), self.kernels, strict=True))
+        kernel = (
+            self.kernel if self.kernels[0] is self.kernels[1] else dict(zip(("local", "global"), self.kernels, strict=True))
+        )
         return (
             f"{self.order_in} -> {self.order_out}, channels={self.channels_in}, heads={self.heads} x {self.head_channels}, "
             f"classes={len(self.classes)}, {kernel}, coupling={self.coupling!r}"

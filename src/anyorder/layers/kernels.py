@@ -103,9 +103,7 @@ class FeatureKernel(Kernel):
         return torch.cat(parts, 1).to(kind)
 
 
-def _signed_sum(
-    known: Exact, query: Tensor, key: Tensor, value: Tensor, features: FeatureMap, normalize: bool
-) -> Tensor:
+def _signed_sum(known: Exact, query: Tensor, key: Tensor, value: Tensor, features: FeatureMap, normalize: bool) -> Tensor:
     rows = (query.contiguous(), key.contiguous(), value.contiguous())
     sums = norms = query.new_zeros(())
     for sign, term in zip(known.signs, known.terms, strict=True):
@@ -118,7 +116,10 @@ def _signed_sum(
 
 @dataclass(frozen=True)
 class Elu(FeatureKernel):
-    """phi(x) = elu(x) + 1 + eps (Katharopoulos et al. 2020); eps keeps the gradients of far apart queries and keys finite."""
+    """phi(x) = elu(x) + 1 + eps (Katharopoulos et al. 2020).
+
+    Without eps, gradients overflow where a query and its keys are far apart.
+    """
 
     eps: float = 1e-6
 

@@ -59,7 +59,8 @@ class EquivariantLinear(nn.Module):
         self.weight = nn.Parameter(torch.empty(len(self.classes), channels_in, channels_out))
         self.bias = nn.Parameter(torch.empty(len(self.patterns), channels_out)) if bias else None
         self.terms = linear_terms(self.classes)[0] if reduce == "sum" else ()
-        self.register_buffer("signs", _signs(self.terms, self.classes) if self.terms != self.classes else None, persistent=False)
+        signs = _signs(self.classes) if reduce == "sum" else None
+        self.register_buffer("signs", signs, persistent=False)
         self._picked = [_numbers(step, self.terms) for step in self.program.steps]
         self.reset_parameters()
 
@@ -112,7 +113,9 @@ class EquivariantLinear(nn.Module):
             elif isinstance(step, Average):
                 part = self._average(known, pooled) @ weight[step.number]
                 made[step.cls.target] = made[step.cls.target] + part if step.cls.target in made else part
-        return {pattern: self._with_bias(made.get(pattern), biases.get(pattern), pattern, target) for pattern in self.patterns}
+        return {
+            pattern: self._with_bias(made.get(pattern), biases.get(pattern), pattern, target) for pattern in self.patterns
+        }
 
     def _deliver(self, step: Deliver, known: Any, moved: dict[int, Tensor], total: Tensor | None) -> Tensor:
         """Results by node or by graph that are read through the same output nodes are added up before they are gathered."""
@@ -150,10 +153,13 @@ class EquivariantLinear(nn.Module):
         )
 
 
-def _signs(terms: tuple[EquivalenceClass, ...], classes: tuple[EquivalenceClass, ...]) -> Tensor:
-    """(term, class): the sign of each class in each term, W'_tau = sum sign W_sigma."""
+def _signs(classes: tuple[EquivalenceClass, ...]) -> Tensor | None:
+    """(term, class): the sign of each class in each term, W'_tau = sum sign W_sigma; None where each class is one term."""
+    terms, parts = linear_terms(classes)
+    if len(parts) == len(classes):
+        return None
     signs = torch.zeros(len(terms), len(classes))
-    for term, number, sign in linear_terms(classes)[1]:
+    for term, number, sign in parts:
         signs[term, number] = sign
     return signs
 

@@ -28,8 +28,8 @@ class PointwiseProjection(nn.Module):
 
     .. math:: Y_j = \sum_{\mu \in M} A_{fix_\mu(j)} w_\mu + b
 
-    M holds pointwise classes into the pattern; ``fix(j)`` is the one input tuple that a class reads. ``weight[class, in, out]``
-    is None where there is no class: the rows of order 0 are the bias, a learned query.
+    M holds pointwise classes into the pattern; ``fix(j)`` is the one input tuple that a class reads.
+    ``weight[class, in, out]`` is None where there is no class: the rows of order 0 are the bias, a learned query.
     """
 
     def __init__(

@@ -14,7 +14,6 @@ from anyorder.layouts.plan import Plan
 from anyorder.layouts.rows import collect, deal
 from anyorder.layouts.transfer import Transferable
 
-
 MOST_PLANS = 32  # targets an index set remembers; a loop may ask for new ones in every step
 
 

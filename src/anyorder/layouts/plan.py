@@ -132,9 +132,7 @@ class Plan(Memory, Transferable):
 
     def groups(self, pool: Pool) -> Groups:
         """The groups that classes of one pool share."""
-        return self._once(
-            ("groups", pool), lambda: Groups.build(self.source.entries(pool.source), pool.blocks, self.source)
-        )
+        return self._once(("groups", pool), lambda: Groups.build(self.source.entries(pool.source), pool.blocks, self.source))
 
     def key_segments(self, pool: Pool) -> Segments:
         """The entries of the source pattern, sorted by group."""

@@ -120,6 +120,6 @@ class Spread(Transferable):
         if self.missing is None:
             return values.index_select(0, self.rows)
         if values.shape[0] == 0:  # zeros that still belong to the graph of ``values``
-            return values.sum(0, keepdim=True).expand(len(self.rows), *values.shape[1:])
+            return values.new_zeros(len(self.rows), *values.shape[1:]) + values.sum(0)
         shape = (-1, *[1] * (values.ndim - 1))
         return values.index_select(0, self.rows).masked_fill(self.missing.view(shape), 0)

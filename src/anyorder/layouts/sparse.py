@@ -12,8 +12,7 @@ from anyorder.layouts.complete import CompleteIndexSet
 from anyorder.layouts.index_set import IndexSet
 from anyorder.layouts.lookup import TupleIndex
 
-
-MOST_AXES = 8  # a higher order with fewer tuples than axes is a tensor that lies on its side
+MOST_AXES = 8  # two tuples of a higher order than this are edges of shape (2, num_edges)
 
 
 class SparseIndexSet(IndexSet):
@@ -199,7 +198,7 @@ def _check_tuples(tuples: Tensor, num_nodes: int) -> None:
         raise ValueError(
             f"tuples must have one column per axis: expected shape (num_entries, order), got {tuple(tuples.shape)}"
         )
-    if tuples.shape[1] > MOST_AXES and tuples.shape[0] < tuples.shape[1]:
+    if tuples.shape[0] == 2 and tuples.shape[1] > MOST_AXES:
         raise ValueError(
             f"tuples must have one row per tuple: shape {tuple(tuples.shape)} would be of order {tuples.shape[1]}; pass the "
             "transpose, or use SparseIndexSet.from_edge_index for edges of shape (2, num_edges)"

@@ -45,7 +45,18 @@ def warm(width: int, width_value: int, features: int, kind: str, has_directions:
     directions = np.ones(features * width if has_directions else 0, number)
     order, pointer = np.zeros(1, np.int64), np.array([0, 1])
     tensors = (room["d"], room["d"], room["v"], width, width, width_value)
-    shared: tuple[Any, ...] = (*tensors, directions, directions, number(1e-3), number(1e-30), order, pointer, order, pointer[None], 1)
+    shared: tuple[Any, ...] = (
+        *tensors,
+        directions,
+        directions,
+        number(1e-3),
+        number(1e-30),
+        order,
+        pointer,
+        order,
+        pointer[None],
+        1,
+    )
     results = (np.zeros(width_value, number), np.zeros(1, number))
     grads = (np.zeros(width, number), np.zeros(width, number), np.zeros(width_value, number))
     given = (*results, True, *results, *grads)

@@ -5,14 +5,19 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from anyorder.ops.gather import FEW, is_compiled
+from anyorder.ops.gather import is_compiled
 
 
 class Dropout(nn.Dropout):
     """``nn.Dropout``; of many numbers on the CPU, one stays by a hash of its place and of a seed from torch's generator."""
 
     def forward(self, input: Tensor) -> Tensor:
-        if self.training and 0 < self.p < 1 and not self.inplace and is_compiled(input, input.numel() // max(input.shape[-1], 1)):
+        if (
+            self.training
+            and 0 < self.p < 1
+            and not self.inplace
+            and is_compiled(input, input.numel() // max(input.shape[-1], 1))
+        ):
             made: Tensor = torch.ops.anyorder.dropout(input, torch.randint(2**62, ()), self.p)
             return made
         return super().forward(input)

@@ -87,7 +87,8 @@ def _forward(*given: Any) -> Pair:
     with torch.autocast(problem.query.device.type, enabled=False):
         backend = _choose(problem)
         if backend == "reference":
-            return segment_reference.attend(problem)
+            sums, norms = segment_reference.attend(problem)  # may share memory, which an operator's results must not
+            return sums.clone(memory_format=torch.contiguous_format), norms.clone(memory_format=torch.contiguous_format)
         # all is written where each query is in a group of each class
         whole = backend == "numba" and len(problem.queries.rows) == len(problem.query) * problem.classes
         make = problem.value.new_empty if whole else problem.value.new_zeros
@@ -110,12 +111,9 @@ def _(query, key, value, *rest):  # type: ignore[no-untyped-def]
 def _backward(*given: Any) -> tuple[Tensor, Tensor, Tensor]:
     problem, results = Problem.of(given[:11]), given[11:]
     with torch.autocast(problem.query.device.type, enabled=False):
-        backend = _choose(problem)
-        if backend == "reference":
-            return segment_reference.gradients(problem, *results[2:])
         parts = (problem.query, problem.key, problem.value)
         made = tuple(torch.zeros(part.shape, dtype=part.dtype, device=part.device) for part in parts)
-        _version(backend).backward(problem, *results, made)
+        _version(_choose(problem)).backward(problem, *results, made)
         return made  # type: ignore[return-value]
 
 
@@ -129,7 +127,7 @@ def _version(backend: str) -> Any:
         from anyorder.ops import segment_triton
 
         return segment_triton
-    return segment_products
+    return segment_products if backend == "products" else segment_reference
 
 
 @_backward.register_fake
@@ -152,7 +150,7 @@ def _gradient(ctx: Any, grad_sums: Tensor | None, grad_norms: Tensor | None) -> 
         for grad, shape in zip((grad_sums, grad_norms), ctx.shapes, strict=True)
     ]
     if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # the gradient shall be differentiated, too
-        grads = segment_reference.gradients(Problem.of((*tensors, *ctx.options)), *given, create_graph=True)
+        grads = segment_reference.differentiable(Problem.of((*tensors, *ctx.options)), *given)
     else:
         grads = torch.ops.anyorder.segment_attention_backward(*tensors, *ctx.options, *(outputs or given), *given)
     return *grads, *[None] * 8

@@ -65,8 +65,8 @@ def _write(x, at, live, c0, new, ADD: tl.constexpr, W: tl.constexpr, BW: tl.cons
 
 @triton.jit
 def _features(  # type: ignore[no-untyped-def]
-    x, at, live, w, m0, EPS: tl.constexpr, VALUE: tl.constexpr, GRADIENT: tl.constexpr, TURNED: tl.constexpr, D: tl.constexpr, M: tl.constexpr,
-    BN: tl.constexpr, BD: tl.constexpr, BM: tl.constexpr,
+    x, at, live, w, m0, EPS: tl.constexpr, VALUE: tl.constexpr, GRADIENT: tl.constexpr, TURNED: tl.constexpr,
+    D: tl.constexpr, M: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BM: tl.constexpr,
 ):  # fmt: skip
     """phi(x) for a block of features, zero where padded: the activation of w.x, or of x itself."""
     m = m0 + tl.arange(0, BM)
@@ -83,8 +83,8 @@ def _features(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _features_backward(  # type: ignore[no-untyped-def]
-    phi, dphi, w, dx, to, live, m0, EPS: tl.constexpr, VALUE: tl.constexpr, GRADIENT: tl.constexpr, TURNED: tl.constexpr, ADD: tl.constexpr, D: tl.constexpr,
-    M: tl.constexpr, BD: tl.constexpr, BM: tl.constexpr,
+    phi, dphi, w, dx, to, live, m0, EPS: tl.constexpr, VALUE: tl.constexpr, GRADIENT: tl.constexpr, TURNED: tl.constexpr,
+    ADD: tl.constexpr, D: tl.constexpr, M: tl.constexpr, BD: tl.constexpr, BM: tl.constexpr,
 ):  # fmt: skip
     """The gradient of x from that of a block of phi(x)."""
     dphi = GRADIENT(dphi, phi, EPS)
@@ -100,8 +100,9 @@ def _features_backward(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _absorb(  # type: ignore[no-untyped-def]
-    k, v, w, order, first, last, which, ks, vs, m0, v0, EPS: tl.constexpr, VALUE: tl.constexpr, GRADIENT: tl.constexpr, TURNED: tl.constexpr, D: tl.constexpr,
-    V: tl.constexpr, M: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BV: tl.constexpr, BM: tl.constexpr,
+    k, v, w, order, first, last, which, ks, vs, m0, v0, EPS: tl.constexpr, VALUE: tl.constexpr, GRADIENT: tl.constexpr,
+    TURNED: tl.constexpr, D: tl.constexpr, V: tl.constexpr, M: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
+    BV: tl.constexpr, BM: tl.constexpr,
 ):  # fmt: skip
     """The state of a range of keys."""
     state = tl.zeros([BM, BV], v.dtype.element_ty)
@@ -118,8 +119,9 @@ def _absorb(  # type: ignore[no-untyped-def]
 @triton.jit
 def _answer(  # type: ignore[no-untyped-def]
     q, w, order, first, last, which, wide, qs, m0, v0, state, norm, sums, norms, EPS: tl.constexpr, TINY: tl.constexpr,
-    NORMALIZE: tl.constexpr, ADD: tl.constexpr, VALUE: tl.constexpr, GRADIENT: tl.constexpr, TURNED: tl.constexpr, D: tl.constexpr, V: tl.constexpr, M: tl.constexpr,
-    BN: tl.constexpr, BD: tl.constexpr, BV: tl.constexpr, BM: tl.constexpr,
+    NORMALIZE: tl.constexpr, ADD: tl.constexpr, VALUE: tl.constexpr, GRADIENT: tl.constexpr, TURNED: tl.constexpr,
+    D: tl.constexpr, V: tl.constexpr, M: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BV: tl.constexpr,
+    BM: tl.constexpr,
 ):  # fmt: skip
     """What a range of queries reads from a state; ``wide`` is classes * heads."""
     for t in range(first, last, BN):
@@ -137,9 +139,9 @@ def _answer(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _ask(  # type: ignore[no-untyped-def]
-    q, w, order, first, last, which, wide, qs, m0, v0, state, norm, dsums, dnorms, dq, EPS: tl.constexpr,
-    ADD: tl.constexpr, VALUE: tl.constexpr, GRADIENT: tl.constexpr, TURNED: tl.constexpr, D: tl.constexpr, V: tl.constexpr, M: tl.constexpr, BN: tl.constexpr,
-    BD: tl.constexpr, BV: tl.constexpr, BM: tl.constexpr,
+    q, w, order, first, last, which, wide, qs, m0, v0, state, norm, dsums, dnorms, dq, EPS: tl.constexpr, ADD: tl.constexpr,
+    VALUE: tl.constexpr, GRADIENT: tl.constexpr, TURNED: tl.constexpr, D: tl.constexpr, V: tl.constexpr, M: tl.constexpr,
+    BN: tl.constexpr, BD: tl.constexpr, BV: tl.constexpr, BM: tl.constexpr,
 ):  # fmt: skip
     """Gradients of a range of queries, and of the state from them."""
     dstate = tl.zeros([BM, BV], q.dtype.element_ty)
@@ -160,9 +162,9 @@ def _ask(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _give(  # type: ignore[no-untyped-def]
-    k, v, w, order, first, last, which, wide, ks, vs, m0, v0, dstate, dnorm, dk, dv, EPS: tl.constexpr,
-    ADD: tl.constexpr, VALUE: tl.constexpr, GRADIENT: tl.constexpr, TURNED: tl.constexpr, D: tl.constexpr, V: tl.constexpr, M: tl.constexpr, BN: tl.constexpr,
-    BD: tl.constexpr, BV: tl.constexpr, BM: tl.constexpr,
+    k, v, w, order, first, last, which, wide, ks, vs, m0, v0, dstate, dnorm, dk, dv, EPS: tl.constexpr, ADD: tl.constexpr,
+    VALUE: tl.constexpr, GRADIENT: tl.constexpr, TURNED: tl.constexpr, D: tl.constexpr, V: tl.constexpr, M: tl.constexpr,
+    BN: tl.constexpr, BD: tl.constexpr, BV: tl.constexpr, BM: tl.constexpr,
 ):  # fmt: skip
     """Gradients of a range of keys and values from that of their state."""
     for t in range(first, last, BN):
@@ -193,14 +195,16 @@ def _store_state(states, n, state, norm, BV: tl.constexpr, BM: tl.constexpr):  #
 @triton.jit
 def forward_groups(  # type: ignore[no-untyped-def]
     q, k, v, w, qs, ks, vs, korder, kfirst, klast, qorder, qfirst, qlast, groups, heads, wide, sums, norms, m0, v0,
-    EPS: tl.constexpr, TINY: tl.constexpr, NORMALIZE: tl.constexpr, ADD: tl.constexpr, VALUE: tl.constexpr, GRADIENT: tl.constexpr, TURNED: tl.constexpr, D: tl.constexpr,
-    V: tl.constexpr, M: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BV: tl.constexpr, BM: tl.constexpr,
+    EPS: tl.constexpr, TINY: tl.constexpr, NORMALIZE: tl.constexpr, ADD: tl.constexpr, VALUE: tl.constexpr,
+    GRADIENT: tl.constexpr, TURNED: tl.constexpr, D: tl.constexpr, V: tl.constexpr, M: tl.constexpr, BN: tl.constexpr,
+    BD: tl.constexpr, BV: tl.constexpr, BM: tl.constexpr,
 ):  # fmt: skip
     """One group, class and head: its keys, then its queries."""
     g, which = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64)
     a = which // heads * groups + g
     state, norm = _absorb(
-        k, v, w, korder, tl.load(kfirst + a), tl.load(klast + a), which, ks, vs, m0, v0, EPS, VALUE, GRADIENT, TURNED, D, V, M, BN, BD, BV, BM
+        k, v, w, korder, tl.load(kfirst + a), tl.load(klast + a), which, ks, vs, m0, v0, EPS, VALUE, GRADIENT, TURNED, D, V,
+        M, BN, BD, BV, BM
     )  # fmt: skip
     _answer(
         q, w, qorder, tl.load(qfirst + a), tl.load(qlast + a), which, wide, qs, m0, v0, state, norm, sums, norms, EPS, TINY,
@@ -211,33 +215,39 @@ def forward_groups(  # type: ignore[no-untyped-def]
 @triton.jit
 def backward_groups(  # type: ignore[no-untyped-def]
     q, k, v, w, qs, ks, vs, korder, kfirst, klast, qorder, qfirst, qlast, groups, heads, wide, dsums, dnorms, dq, dk, dv,
-    m0, v0, EPS: tl.constexpr, ADD: tl.constexpr, VALUE: tl.constexpr, GRADIENT: tl.constexpr, TURNED: tl.constexpr, D: tl.constexpr, V: tl.constexpr, M: tl.constexpr,
-    BN: tl.constexpr, BD: tl.constexpr, BV: tl.constexpr, BM: tl.constexpr,
+    m0, v0, EPS: tl.constexpr, ADD: tl.constexpr, VALUE: tl.constexpr, GRADIENT: tl.constexpr, TURNED: tl.constexpr,
+    D: tl.constexpr, V: tl.constexpr, M: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BV: tl.constexpr,
+    BM: tl.constexpr,
 ):  # fmt: skip
     """One group, class and head: its keys, its queries, and its keys again."""
     g, which = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64)
     a = which // heads * groups + g
     k0, k1 = tl.load(kfirst + a), tl.load(klast + a)
-    state, norm = _absorb(k, v, w, korder, k0, k1, which, ks, vs, m0, v0, EPS, VALUE, GRADIENT, TURNED, D, V, M, BN, BD, BV, BM)
+    state, norm = _absorb(
+        k, v, w, korder, k0, k1, which, ks, vs, m0, v0, EPS, VALUE, GRADIENT, TURNED, D, V, M, BN, BD, BV, BM
+    )
     dstate, dnorm = _ask(
-        q, w, qorder, tl.load(qfirst + a), tl.load(qlast + a), which, wide, qs, m0, v0, state, norm, dsums, dnorms, dq,
-        EPS, ADD, VALUE, GRADIENT, TURNED, D, V, M, BN, BD, BV, BM,
+        q, w, qorder, tl.load(qfirst + a), tl.load(qlast + a), which, wide, qs, m0, v0, state, norm, dsums, dnorms, dq, EPS,
+        ADD, VALUE, GRADIENT, TURNED, D, V, M, BN, BD, BV, BM,
     )  # fmt: skip
     _give(
-        k, v, w, korder, k0, k1, which, wide, ks, vs, m0, v0, dstate, dnorm, dk, dv, EPS, ADD, VALUE, GRADIENT, TURNED, D, V, M, BN, BD, BV, BM
+        k, v, w, korder, k0, k1, which, wide, ks, vs, m0, v0, dstate, dnorm, dk, dv, EPS, ADD, VALUE, GRADIENT, TURNED, D,
+        V, M, BN, BD, BV, BM
     )  # fmt: skip
 
 
 @triton.jit
 def absorb_pieces(  # type: ignore[no-untyped-def]
-    k, v, w, ks, vs, order, first, last, row, heads, states, m0, v0, EPS: tl.constexpr, VALUE: tl.constexpr, GRADIENT: tl.constexpr, TURNED: tl.constexpr, D: tl.constexpr,
-    V: tl.constexpr, M: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BV: tl.constexpr, BM: tl.constexpr,
+    k, v, w, ks, vs, order, first, last, row, heads, states, m0, v0, EPS: tl.constexpr, VALUE: tl.constexpr,
+    GRADIENT: tl.constexpr, TURNED: tl.constexpr, D: tl.constexpr, V: tl.constexpr, M: tl.constexpr, BN: tl.constexpr,
+    BD: tl.constexpr, BV: tl.constexpr, BM: tl.constexpr,
 ):  # fmt: skip
     """The state of one piece of keys; ``row`` says of which class."""
     n, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
     which = tl.load(row + n) * heads + head
     state, norm = _absorb(
-        k, v, w, order, tl.load(first + n), tl.load(last + n), which, ks, vs, m0, v0, EPS, VALUE, GRADIENT, TURNED, D, V, M, BN, BD, BV, BM
+        k, v, w, order, tl.load(first + n), tl.load(last + n), which, ks, vs, m0, v0, EPS, VALUE, GRADIENT, TURNED, D, V, M,
+        BN, BD, BV, BM
     )  # fmt: skip
     _store_state(states, n * heads + head, state, norm, BV, BM)
 
@@ -257,8 +267,9 @@ def add_states(parts, first, last, heads, total, BV: tl.constexpr, BM: tl.conste
 @triton.jit
 def answer_pieces(  # type: ignore[no-untyped-def]
     q, w, qs, order, first, last, row, slot, heads, wide, states, sums, norms, m0, v0, EPS: tl.constexpr,
-    TINY: tl.constexpr, NORMALIZE: tl.constexpr, ADD: tl.constexpr, VALUE: tl.constexpr, GRADIENT: tl.constexpr, TURNED: tl.constexpr, D: tl.constexpr, V: tl.constexpr,
-    M: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BV: tl.constexpr, BM: tl.constexpr,
+    TINY: tl.constexpr, NORMALIZE: tl.constexpr, ADD: tl.constexpr, VALUE: tl.constexpr, GRADIENT: tl.constexpr,
+    TURNED: tl.constexpr, D: tl.constexpr, V: tl.constexpr, M: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
+    BV: tl.constexpr, BM: tl.constexpr,
 ):  # fmt: skip
     """One piece of queries; ``slot`` says where the state of its group stands."""
     n, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
@@ -273,16 +284,16 @@ def answer_pieces(  # type: ignore[no-untyped-def]
 @triton.jit
 def ask_pieces(  # type: ignore[no-untyped-def]
     q, w, qs, order, first, last, row, slot, heads, wide, states, dsums, dnorms, dq, dstates, m0, v0, EPS: tl.constexpr,
-    ADD: tl.constexpr, VALUE: tl.constexpr, GRADIENT: tl.constexpr, TURNED: tl.constexpr, D: tl.constexpr, V: tl.constexpr, M: tl.constexpr, BN: tl.constexpr,
-    BD: tl.constexpr, BV: tl.constexpr, BM: tl.constexpr,
+    ADD: tl.constexpr, VALUE: tl.constexpr, GRADIENT: tl.constexpr, TURNED: tl.constexpr, D: tl.constexpr, V: tl.constexpr,
+    M: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BV: tl.constexpr, BM: tl.constexpr,
 ):  # fmt: skip
     """Gradients of one piece of queries, and of the state from them."""
     n, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
     which = tl.load(row + n) * heads + head
     state, norm = _load_state(states, tl.load(slot + n) * heads + head, BV, BM)
     dstate, dnorm = _ask(
-        q, w, order, tl.load(first + n), tl.load(last + n), which, wide, qs, m0, v0, state, norm, dsums, dnorms, dq,
-        EPS, ADD, VALUE, GRADIENT, TURNED, D, V, M, BN, BD, BV, BM,
+        q, w, order, tl.load(first + n), tl.load(last + n), which, wide, qs, m0, v0, state, norm, dsums, dnorms, dq, EPS,
+        ADD, VALUE, GRADIENT, TURNED, D, V, M, BN, BD, BV, BM,
     )  # fmt: skip
     _store_state(dstates, n * heads + head, dstate, dnorm, BV, BM)
 
@@ -290,8 +301,8 @@ def ask_pieces(  # type: ignore[no-untyped-def]
 @triton.jit
 def give_pieces(  # type: ignore[no-untyped-def]
     k, v, w, ks, vs, order, first, last, row, slot, heads, wide, dstates, dk, dv, m0, v0, EPS: tl.constexpr,
-    ADD: tl.constexpr, VALUE: tl.constexpr, GRADIENT: tl.constexpr, TURNED: tl.constexpr, D: tl.constexpr, V: tl.constexpr, M: tl.constexpr, BN: tl.constexpr,
-    BD: tl.constexpr, BV: tl.constexpr, BM: tl.constexpr,
+    ADD: tl.constexpr, VALUE: tl.constexpr, GRADIENT: tl.constexpr, TURNED: tl.constexpr, D: tl.constexpr, V: tl.constexpr,
+    M: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BV: tl.constexpr, BM: tl.constexpr,
 ):  # fmt: skip
     """Gradients of one piece of keys and values from that of the state of their group."""
     n, head = tl.program_id(0).to(tl.int64), tl.program_id(1)

@@ -65,7 +65,13 @@ def _widths(problem: Problem) -> tuple[Any, ...]:
     """What loops are compiled for."""
     features = problem.features
     code = (features.kind, features.directions is not None)
-    return (problem.query.shape[3], problem.value.shape[3], problem.num_features, *code, str(problem.value.dtype).removeprefix("torch."))
+    return (
+        problem.query.shape[3],
+        problem.value.shape[3],
+        problem.num_features,
+        *code,
+        str(problem.value.dtype).removeprefix("torch."),
+    )
 
 
 def ready(problem: Problem) -> bool:

@@ -12,12 +12,12 @@ import numpy as np
 from anyorder.extras import require
 from anyorder.ops.segment_steps import (
     FEW_KEYS,
-    code_of,
     OPTIONS,
     absorb,
     answer,
     ask,
     ask_pairs,
+    code_of,
     features,
     features_backward,
     features_of_few,

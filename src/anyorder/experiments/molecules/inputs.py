@@ -8,11 +8,10 @@ from typing import Literal
 
 import torch
 
-from anyorder.algebra import Pool, classes, expansion, pools, set_partitions
+from anyorder.algebra import Program, attention_program, classes, linear_program, select
 from anyorder.experiments.molecules.batch import CollateMolecules, MoleculeBatch
 from anyorder.experiments.molecules.store import Molecule
-from anyorder.layers.softmax import prepare_softmax
-from anyorder.layouts import CompleteIndexSet, IndexSet, Plan, SparseIndexSet
+from anyorder.layouts import CompleteIndexSet, IndexSet, SparseIndexSet
 
 Layer = Literal["relaxed", "exact", "softmax", "linear"]
 
@@ -47,50 +46,26 @@ def atoms_and_bonds(batch: MoleculeBatch) -> SparseIndexSet:
 
 
 def prepare(index: IndexSet, layer: Layer) -> None:
-    """Work out the plans of layers on an index set and of a last layer to order 0."""
+    """Build the plans of layers on an index set and of a last layer to order 0."""
     graphs = index.with_order(0)
     assert graphs is not None
-    inner, last = index.plan(index), index.plan(graphs)
-    if layer == "linear":
-        _prepare_linear(inner)
-        _prepare_linear(last)
-        index.arrange()
-        return
-    if layer == "softmax":
-        _prepare_softmax(inner)
-    elif layer == "relaxed":
-        _prepare_relaxed(inner)
-    else:
-        inner.prepare(classes(index.order, index.order), coupling=layer)
-    _prepare_softmax(last)  # attention to order 0 is softmax always
+    for program in _inner_programs(index.order, layer):
+        index.plan(index).prepare(program)
+    index.plan(graphs).prepare(_last_program(index.order, layer))
     index.arrange()
 
 
-def _prepare_relaxed(plan: Plan) -> None:
-    every = classes(plan.source.order, plan.target.order)
-    for cls in every:
-        if cls.kind == "pointwise":
-            plan.pointwise(cls)
-    for pattern in set_partitions(plan.target.order):  # classes into a pattern that share their keys are one call
-        pooled = [cls for cls in every if cls.kind != "pointwise" and cls.target == pattern]
-        for shared in pools(pooled).values():
-            plan.keys(shared[0])
-            plan.asked(shared)
+def _inner_programs(order: int, layer: Layer) -> list[Program]:
+    """Those of layers from an index set to itself: attention and a lightweight MLP, or linear layers."""
+    every, pointwise = classes(order, order), select(order, order, "pointwise")
+    if layer == "linear":
+        return [linear_program(order, order, every, "sum")]
+    return [attention_program(order, order, every, (layer, layer), True), linear_program(order, order, pointwise, "sum")]
 
 
-def _prepare_softmax(plan: Plan) -> None:
-    for cls in classes(plan.source.order, plan.target.order):
-        if cls.kind == "pointwise":
-            plan.pointwise(cls)
-        else:
-            prepare_softmax(plan, cls)
-
-
-def _prepare_linear(plan: Plan) -> None:
-    terms = {term for cls in classes(plan.source.order, plan.target.order) for _, term in expansion(cls)}
-    for term in terms:
-        if term.kind == "pointwise":
-            plan.pointwise(term)
-        else:
-            plan.groups(Pool(term.source, term.matched_source))
-            plan.spread(term)
+def _last_program(order: int, layer: Layer) -> Program:
+    """That of the last layer; attention to order 0 is softmax always."""
+    every = classes(order, 0)
+    if layer == "linear":
+        return linear_program(order, 0, every, "sum")
+    return attention_program(order, 0, every, ("softmax", "softmax"), False)

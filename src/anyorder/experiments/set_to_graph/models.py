@@ -11,7 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from anyorder.algebra import select
+from anyorder.algebra import attention_program, classes
 from anyorder.experiments.set_to_graph.baselines.flat_mlp import FlatMLPConfig
 from anyorder.experiments.set_to_graph.baselines.knn_gnn import KnnGraphNetworkConfig
 from anyorder.experiments.set_to_graph.baselines.pairs import PairBasis, PairModel, PairModelConfig, Pooling, mlp
@@ -19,7 +19,6 @@ from anyorder.experiments.set_to_graph.baselines.s2g import SetToGraphConfig
 from anyorder.experiments.set_to_graph.baselines.siamese import SiameseConfig, SiameseTripletConfig
 from anyorder.experiments.set_to_graph.sets import SetBatch, SetSample, SetShapes, collate_sets
 from anyorder.layers import Kernel, Softmax
-from anyorder.layers.softmax import prepare_softmax
 from anyorder.layouts import CompleteIndexSet, Features
 from anyorder.models import Encoder
 from anyorder.training.config import configurable
@@ -48,14 +47,10 @@ class CollateIndexed:
         return IndexedSets(sets.points, sets.sizes, sets.targets, sets.labels, nodes)
 
     def _prepare(self, nodes: CompleteIndexSet) -> None:
+        mode = self.coupling or "softmax"
         for order in (1, 2):
-            plan, classes = nodes.plan(nodes.with_order(order)), select(1, order, "all")
-            if self.coupling is not None:
-                plan.prepare(classes, coupling=self.coupling)
-                continue
-            for cls in classes:
-                if cls.kind != "pointwise":
-                    prepare_softmax(plan, cls)
+            target = nodes.with_order(order)
+            nodes.plan(target).prepare(attention_program(1, order, classes(1, order), (mode, mode), order == 1))
 
 
 @lru_cache(maxsize=4)
