@@ -32,7 +32,7 @@ def random_index_set(
     16
     """
     if like is not None:
-        every = like.complete(order).tuples  # type: ignore[attr-defined]
+        every = like.complete(order).tuples
         some = every if order == 0 else every[torch.randperm(len(every), generator=generator)[: round(density * len(every))]]
         return SparseIndexSet(some, num_nodes=like.num_nodes, node_graph=like.node_graph, num_graphs=like.num_graphs)
     node_graph = torch.arange(num_nodes) * num_graphs // max(num_nodes, 1)

@@ -140,5 +140,5 @@ def test_a_projection_that_reads_nothing_gives_rows_of_its_own():
     loops = [cls for cls in classes(2, 2) if cls.name == "(i,i) -> (i,j)"]
     bias, parts = torch.ones(4), index.split(torch.ones(1, 3))
     step = Project("target", loops[0].target, tuple(loops), ())
-    rows = project(step, 1, [index.plan(index).gather(loops[0])], parts, torch.ones(1, 3, 4), bias)
+    rows = project(step, (1, [index.plan(index).gather(loops[0])]), parts, torch.ones(1, 3, 4), bias)
     assert torch.equal(rows, bias[None]) and rows.data_ptr() != bias.data_ptr()

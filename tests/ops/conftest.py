@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from anyorder.ops.segment import use_backend
+from anyorder.ops.backends import use_backend
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anyorder import EquivariantAttention, EquivariantLinear, Features, RandomFeatures, SparseIndexSet
+from anyorder import EquivariantLinear, Features, SparseIndexSet
 from anyorder.layouts import Spread
 from anyorder.ops.backends import use_backend
 from anyorder.ops.gather import add_spread, beside
@@ -117,12 +117,3 @@ def test_linear_layers_have_second_derivatives(order_in, order_out):
     layer = EquivariantLinear(order_in=order_in, order_out=order_out, channels_in=2, channels_out=2).double()
     rows = torch.randn(index.num_entries, 2, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradgradcheck(lambda x: layer(Features(index, x), target).rows.tanh(), (rows,))
-
-
-def test_kernel_attention_says_that_it_has_none():
-    index = SparseIndexSet(torch.arange(4)[:, None], num_nodes=4)
-    layer = EquivariantAttention(order_in=1, order_out=1, channels=4, heads=2, head_channels=2, kernel=RandomFeatures())
-    rows = torch.randn(4, 4, requires_grad=True)
-    [grad] = torch.autograd.grad(layer(Features(index, rows)).rows.square().sum(), rows, create_graph=True)
-    with pytest.raises(NotImplementedError, match="no second derivatives"):
-        grad.sum().backward()

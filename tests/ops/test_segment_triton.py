@@ -48,8 +48,8 @@ def given(kind, dtype, **sizes):
     directions = None if features.directions is None else features.directions.to(DEVICE)
     return (
         {name: part.to(DEVICE) for name, part in tensors.items()},
-        Segments(keys.order.to(DEVICE), keys.pointer.to(DEVICE)),
-        Queries(queries.order.to(DEVICE), queries.pointer.to(DEVICE)),
+        Segments(keys.rows.to(DEVICE), keys.pointer.to(DEVICE)),
+        Queries(queries.rows.to(DEVICE), queries.pointer.to(DEVICE)),
         replace(features, directions=directions),
     )
 

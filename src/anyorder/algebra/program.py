@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from typing import Literal
 
 from anyorder.algebra.classes import EquivalenceClass, Pool, expansion, pointwise_into, pools
@@ -42,16 +42,16 @@ class Project:
     pattern: SetPartition
     classes: tuple[EquivalenceClass, ...]
     columns: tuple[Columns, ...]
+    whole: tuple[int, ...] = field(init=False, repr=False)
+    """The numbers of the classes that keep all nodes."""
+    roles: tuple[Role, ...] = field(init=False, repr=False)
+    """What the columns are for, each once."""
 
-    @cached_property
-    def whole(self) -> tuple[int, ...]:
-        """The numbers of the classes that keep all nodes."""
-        return tuple(n for n, cls in enumerate(self.classes) if cls.source.num_blocks == self.pattern.num_blocks)
-
-    @cached_property
-    def roles(self) -> tuple[Role, ...]:
-        """What the columns are for, each once."""
-        return tuple(dict.fromkeys(each.role for each in self.columns))
+    def __post_init__(self) -> None:
+        blocks = self.pattern.num_blocks
+        whole = tuple(n for n, cls in enumerate(self.classes) if cls.source.num_blocks == blocks)
+        object.__setattr__(self, "whole", whole)
+        object.__setattr__(self, "roles", tuple(dict.fromkeys(each.role for each in self.columns)))
 
     def __str__(self) -> str:
         reads = " + ".join(f"{cls.name.split(' ')[0]} w{n}" for n, cls in enumerate(self.classes)) or "bias"
@@ -76,10 +76,10 @@ class Attend:
     number: int
     classes: tuple[EquivalenceClass, ...]
     attention: Attention
+    pool: Pool = field(init=False, repr=False)
 
-    @cached_property
-    def pool(self) -> Pool:
-        return self.classes[0].pool
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pool", self.classes[0].pool)
 
     @property
     def target(self) -> SetPartition:

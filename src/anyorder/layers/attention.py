@@ -127,7 +127,7 @@ class EquivariantAttention(nn.Module):
         direct: Parts = {}
         for step, known in zip(program.steps, x.index.plan(target).prepare(program), strict=True):
             if isinstance(step, Project):
-                rows = project(step, *known, read, *self._weights(step))  # type: ignore[misc]
+                rows = project(step, known, read, *self._weights(step))
                 self._cut(rows, step.columns, made)
                 if ("direct", -1) in made:
                     direct[step.pattern] = made.pop(("direct", -1))

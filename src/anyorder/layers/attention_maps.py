@@ -53,7 +53,7 @@ def _lightweight(plan: Plan, pattern: SetPartition, x: Features, weight: Tensor 
     """(entry, head, channel): queries or keys at the entries of a pattern."""
     step = Project("target", pattern, pointwise_into(x.order, pattern), ())
     reads, flat = [plan.gather(cls) for cls in step.classes], None if weight is None else weight.flatten(2)
-    rows = project(step, len(plan.target.entries(pattern)), reads, x.index.split(x.rows), flat, bias.flatten())
+    rows = project(step, (len(plan.target.entries(pattern)), reads), x.index.split(x.rows), flat, bias.flatten())
     return rows.unflatten(1, bias.shape)
 
 

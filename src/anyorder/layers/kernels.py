@@ -99,15 +99,15 @@ class FeatureKernel(Kernel):
         directions = None if directions is None else directions.double()
         query, key, features = self.transform(known[0].terms[0], query.double(), key.double(), directions, normalize)
         columns = zip(*(x.split(1, 1) for x in (query, key, value.double())), strict=True)
-        parts = [_signed_sum(one, *rows, features, normalize) for one, rows in zip(known, columns, strict=True)]
+        parts = [_signed_sum(one, rows, features, normalize) for one, rows in zip(known, columns, strict=True)]
         return torch.cat(parts, 1).to(kind)
 
 
-def _signed_sum(known: Exact, query: Tensor, key: Tensor, value: Tensor, features: FeatureMap, normalize: bool) -> Tensor:
-    rows = (query.contiguous(), key.contiguous(), value.contiguous())
+def _signed_sum(known: Exact, given: tuple[Tensor, ...], features: FeatureMap, normalize: bool) -> Tensor:
+    query, key, value = (part.contiguous() for part in given)
     sums = norms = query.new_zeros(())
     for sign, term in zip(known.signs, known.terms, strict=True):
-        more = segment_attention(*rows, term.keys, term.queries, features, normalize=False)
+        more = segment_attention(query, key, value, term.keys, term.queries, features, normalize=False)
         sums, norms = torch.add(sums, more[0], alpha=sign), torch.add(norms, more[1], alpha=sign)
     if normalize:
         sums = sums / norms.clamp(min=torch.finfo(norms.dtype).tiny).unsqueeze(-1)

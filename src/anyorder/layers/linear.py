@@ -91,7 +91,7 @@ class EquivariantLinear(nn.Module):
     def map_parts(self, plan: Plan, target: IndexSet, parts: Parts) -> Parts:
         """The rows of each output pattern from those of each input pattern."""
         biases = dict(zip(self.patterns, self.bias.unbind(0), strict=True)) if self.bias is not None else {}
-        weight = self.weight
+        weight: Tensor = self.weight
         if self.signs is not None:  # sums over exact classes are sums with equalities only, under recombined weights
             weight = torch.einsum("tc,cio->tio", self.signs.to(weight.dtype), weight)
         made: Parts = {}
@@ -100,7 +100,7 @@ class EquivariantLinear(nn.Module):
         for step, known, numbers in zip(self.program.steps, plan.prepare(self.program), self._picked, strict=True):
             if isinstance(step, Project):
                 own, bias = _pick(weight, numbers), biases.pop(step.pattern, None)
-                made[step.pattern] = project(step, *known, parts, own, bias)  # type: ignore[misc]
+                made[step.pattern] = project(step, known, parts, own, bias)
             elif isinstance(step, Reduce):
                 rows = parts[step.pool.source] if step.terms else parts[step.pool.source].double()
                 pooled.append(pool_rows(rows, known))

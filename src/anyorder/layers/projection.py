@@ -58,17 +58,13 @@ class PointwiseProjection(nn.Module):
 
 
 def project(
-    step: Project,
-    count: int,
-    reads: Sequence[Spread],
-    parts: Parts,
-    weight: Tensor | None,
-    bias: Tensor | None,
+    step: Project, known: tuple[int, Sequence[Spread]], parts: Parts, weight: Tensor | None, bias: Tensor | None
 ) -> Tensor:
     """Rows (entry, out) of one pattern: input rows ``parts`` read by the classes of a step, with ``weight[class, in, out]``.
 
-    ``count`` is the number of entries, ``reads`` says which input row each of them reads.
+    ``known`` is the number of entries, and for each class which input row each of them reads.
     """
+    count, reads = known
     if weight is None:
         assert bias is not None
         return bias.expand(count, -1)

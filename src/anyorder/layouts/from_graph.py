@@ -52,7 +52,7 @@ class AllTuples(Tuples):
         return sum(size**order for size in _sizes(graph))
 
     def _write(self, graph: IndexSet, order: int, limit: int) -> IndexSet:
-        from anyorder.layouts.complete import complete_index_set
+        from anyorder.layouts.sparse import complete_index_set
 
         return complete_index_set(order, graph.node_graph, num_graphs=graph.num_graphs)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -83,11 +84,11 @@ class Plan(Memory, Transferable):
         self.source = source
         self.target = target
 
-    def prepare(self, program: Program) -> tuple[object, ...]:
+    def prepare(self, program: Program) -> tuple[Any, ...]:
         """What each step of a program needs to know, built once; a data-loader worker may do so ahead of the layer."""
         return self._once(program.key, lambda: tuple(self._bind(step, program) for step in program.steps))
 
-    def _bind(self, step: Step, program: Program) -> object:
+    def _bind(self, step: Step, program: Program) -> Any:
         if isinstance(step, Project):
             plan = self if step.side == "target" else self._own()
             return len(plan.target.entries(step.pattern)), tuple(plan.gather(cls) for cls in step.classes)

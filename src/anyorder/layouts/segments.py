@@ -108,7 +108,7 @@ class Spread(Transferable):
             inverse = inverse[:-1]
         return cls(rows.clamp(min=0), missing, inverse) if some else cls(rows, None, inverse)
 
-    @cached_property
+    @property
     def signed(self) -> Tensor | None:
         """The rows with -1 where there is none."""
         return self.rows if self.rows is None or self.missing is None else self.rows.masked_fill(self.missing, -1)

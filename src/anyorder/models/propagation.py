@@ -128,9 +128,9 @@ def both_ways(incidence: IncidenceSet) -> tuple[SparseMatrix, SparseMatrix]:
     i, values = incidence, torch.ones(len(incidence.node), device=incidence.node.device)
     places = []
     for first, second in ((i.by_edge, i.by_node), (i.by_node, i.by_edge)):
-        rank = torch.empty_like(first.order)
-        rank[first.order] = torch.arange(len(rank), device=rank.device)
-        places.append((i.edge[first.order], i.node[first.order], first.pointer, second.pointer, rank[second.order]))
+        rank = torch.empty_like(first.rows)
+        rank[first.rows] = torch.arange(len(rank), device=rank.device)
+        places.append((i.edge[first.rows], i.node[first.rows], first.pointer, second.pointer, rank[second.rows]))
     (edges, nodes, *pointers), (edges_, nodes_, *pointers_) = places
     return SparseMatrix(edges, nodes, values, *pointers), SparseMatrix(nodes_, edges_, values, *pointers_)
 

@@ -73,7 +73,7 @@ def backend_of(tensor: Tensor) -> str:
 
 def is_transformed() -> bool:
     """Whether torch.func looks inside: only plain tensor operations can be batched and differentiated again."""
-    return bool(torch._C._are_functorch_transforms_active())  # type: ignore[attr-defined]
+    return bool(torch._C._are_functorch_transforms_active())
 
 
 class Compiled:

@@ -34,7 +34,7 @@ def add_spread(total: Tensor | None, parts: Sequence[tuple[Tensor, Spread]]) -> 
             read.append((values, spread))
     if not read:
         return total
-    if is_compiled(read[0][0], len(read[0][1].rows)):  # type: ignore[arg-type]
+    if is_compiled(read[0][0], read[0][1].rows.numel() * read[0][0].shape[1]):  # type: ignore[union-attr]
         tables = [values.contiguous() for values, _ in read]
         rows = [_rows(spread.signed, len(values)) for values, spread in read]
         if total is not None and not torch.is_grad_enabled() and not torch.compiler.is_compiling():
@@ -55,7 +55,7 @@ def beside(parts: Sequence[tuple[Tensor, Spread]]) -> Tensor:
     >>> beside([(torch.tensor([[1.0], [2.0]]), swap), (torch.tensor([[3.0], [4.0]]), Spread(None, None))]).tolist()
     [[2.0, 3.0], [1.0, 4.0]]
     """
-    if len(parts) == 1 or not is_compiled(parts[0][0], len(parts) * len(parts[0][0])):
+    if len(parts) == 1 or not is_compiled(parts[0][0], len(parts) * parts[0][0].numel()):
         return parts[0][1](parts[0][0]) if len(parts) == 1 else torch.cat([spread(values) for values, spread in parts], 1)
     tables = [values.contiguous() for values, _ in parts]
     rows = [_rows(spread.signed, len(values)) for values, spread in parts]
@@ -63,8 +63,8 @@ def beside(parts: Sequence[tuple[Tensor, Spread]]) -> Tensor:
     return torch.ops.anyorder.gather_beside(tables, rows, inverses)
 
 
-def is_compiled(values: Tensor, count: int) -> bool:
-    """Whether rows of a tensor, so many in all, get the operators that Numba compiles."""
+def is_compiled(values: Tensor, size: int) -> bool:
+    """Whether so many numbers of the type of a tensor get the operators that Numba compiles."""
     if not INSTALLED["numba"] or values.dtype not in (torch.float32, torch.float64):
         return False
     if torch.compiler.is_compiling():  # a compiled graph is for any number
@@ -73,7 +73,7 @@ def is_compiled(values: Tensor, count: int) -> bool:
         return False
     if forced() is not None:
         return forced() in ("numba", "products")
-    large = count * values.shape[-1] >= FEW and values.device.type == "cpu"
+    large = size >= FEW and values.device.type == "cpu"
     return large and compiled.get(str(values.dtype).removeprefix("torch.")) is not None
 
 

@@ -30,10 +30,20 @@ def _where_above(grad, x, bound):  # type: ignore[no-untyped-def]
     return tl.where(x > bound, grad, 0)
 
 
+@triton.jit
+def _where(condition, yes, no):  # type: ignore[no-untyped-def]
+    return tl.where(condition, yes, no)
+
+
+@triton.jit
+def _exp(x):  # type: ignore[no-untyped-def]
+    return tl.exp(x)
+
+
 @cache
 def formulas(kind: str) -> tuple[Any, Any]:
     """The value and the gradient of an activation, as functions that kernels call."""
-    names = {"where": tl.where, "exp": tl.exp, "positive": _positive, "where_above": _where_above}
+    names = {"tl": tl, "where": _where, "exp": _exp, "positive": _positive, "where_above": _where_above}
     bound = ACTIVATIONS[kind].on(names)
     return triton.jit(bound.value), triton.jit(bound.gradient)
 

@@ -97,12 +97,19 @@ def pose(problem: Problem) -> Posed:
     given = problem.key.new_zeros(0, 0) if directions is None else directions.detach().to(problem.key.dtype)
     keys, queries = problem.keys, problem.queries
     return Posed(
-        *(part[0] for part in (q, k, v)),
-        *(part[1] for part in (q, k, v)),
+        q[0],
+        k[0],
+        v[0],
+        q[1],
+        k[1],
+        v[1],
         given.T.flatten().numpy(),
         given.flatten().numpy(),
         problem.features.eps,
-        *(index.numpy() for index in (keys.rows, keys.pointer, queries.rows, queries.pointer)),
+        keys.rows.numpy(),
+        keys.pointer.numpy(),
+        queries.rows.numpy(),
+        queries.pointer.numpy(),
         problem.heads,
         compiled.get(*_widths(problem), need=True),
     )

@@ -6,6 +6,7 @@ Autograd, torch.func and derivatives of any degree go through ``attend``.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 import torch
@@ -65,7 +66,7 @@ def differentiable(problem: Problem, grad_sums: Tensor, grad_norms: Tensor) -> t
     given = (problem.query, problem.key, problem.value)
     with torch.enable_grad():
         leaves = [part if part.requires_grad else part.detach().requires_grad_() for part in given]
-        again = Problem(*leaves, problem.keys, problem.queries, problem.features, problem.normalize)
+        again = replace(problem, query=leaves[0], key=leaves[1], value=leaves[2])
         sums, norms = attend(again)
         wanted, grads = ([sums], [grad_sums]) if problem.normalize else ([sums, norms], [grad_sums, grad_norms])
         return torch.autograd.grad(wanted, leaves, grads, create_graph=True, materialize_grads=True)

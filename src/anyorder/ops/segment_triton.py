@@ -110,7 +110,9 @@ def pose(problem: Problem) -> Posed:
     most_keys = problem.classes * (len(keys.rows) // PIECE + most_slots)
     most_queries = len(queries.rows) // PIECE + problem.classes * most_slots
     return Posed(
-        *(_whole(part) for part in (problem.query, problem.key, problem.value)),
+        _whole(problem.query),
+        _whole(problem.key),
+        _whole(problem.value),
         given,
         problem.features,
         _uncut(keys.rows, pointer, long),

@@ -8,9 +8,12 @@ from torch.nn.functional import scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
 from anyorder.layouts import Single, Tile, Tiling
-from anyorder.ops.backends import is_transformed
+from anyorder.ops.backends import forced, is_transformed
 from anyorder.ops.features import FeatureMap
 from anyorder.ops.segment import segment_attention
+
+SMALL = 2**16
+"""Pairs of queries and keys, for all heads, up to which the formula is written out; the fused version derives once only."""
 
 
 def softmax_single(known: Single, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -56,15 +59,22 @@ def _attend(tile: Tile, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     if mask is not None:
         empty = ~mask.any(-1, keepdim=True)  # such a query attends to nothing: it may look anywhere and is then cleared
         mask = (mask | empty).unsqueeze(1)
-    out = scaled_dot_product_attention(
-        _pick(query, tile.queries, tile.has_gaps),
-        _pick(key, tile.keys, tile.is_padded),
-        _pick(value, tile.keys, tile.is_padded),
-        attn_mask=mask,
-    ).transpose(1, 2)
+    asking = _pick(query, tile.queries, tile.has_gaps)
+    asked, answers = _pick(key, tile.keys, tile.is_padded), _pick(value, tile.keys, tile.is_padded)
+    plain = is_transformed() or forced() == "reference" or asking.shape[:3].numel() * tile.keys.shape[1] <= SMALL
+    attend = _plain_attention if plain and not torch.compiler.is_compiling() else scaled_dot_product_attention
+    out = attend(asking, asked, answers, attn_mask=mask).transpose(1, 2)
     if empty is not None:
         out = out.masked_fill(empty.unsqueeze(-1), 0)
     return out.flatten(0, 1)
+
+
+def _plain_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) -> Tensor:
+    """The formula written out, with derivatives of any degree."""
+    scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-1, -2)
+    if attn_mask is not None:
+        scores = scores.masked_fill(~attn_mask, -torch.inf)
+    return scores.softmax(-1) @ value
 
 
 def _pick(rows: Tensor, index: Tensor, is_padded: bool) -> Tensor:

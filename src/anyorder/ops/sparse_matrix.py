@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from anyorder.layouts.lookup import Segments
+from anyorder.layouts.segments import Segments
 from anyorder.layouts.transfer import Transferable
 
 
@@ -40,9 +40,9 @@ class SparseMatrix(Transferable):
             if len(places) and not (int(places.min()) >= 0 and int(places.max()) < bound):
                 raise ValueError(f"{name} must lie in 0..{bound - 1}, got {int(places.min())} to {int(places.max())}")
         first = Segments.build(rows, shape[0])
-        rows, columns, values = rows[first.order], columns[first.order], values[first.order]
+        rows, columns, values = rows[first.rows], columns[first.rows], values[first.rows]
         second = Segments.build(columns, shape[1])
-        return cls(rows, columns, values, first.pointer, second.pointer, second.order)
+        return cls(rows, columns, values, first.pointer, second.pointer, second.rows)
 
     @classmethod
     def of_dense(cls, dense: Tensor) -> SparseMatrix:
