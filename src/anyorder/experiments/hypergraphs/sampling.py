@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from anyorder.experiments.hypergraphs.data import Hypergraph, offsets_of
-from anyorder.layouts.lookup import Segments
+from anyorder.layouts.segments import Segments
 from anyorder.ops.sparse_matrix import SparseMatrix
 from anyorder.training.config import configurable
 
