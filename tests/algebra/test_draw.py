@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from anyorder.algebra.classes import classes, select
+from anyorder.algebra import classes, select
 from anyorder.algebra.draw import HEIGHT, RADIUS, WIDTH, Arrangement, draw_classes
 
 pytest.importorskip("matplotlib")

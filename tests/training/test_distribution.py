@@ -182,8 +182,9 @@ def test_a_job_remembers_where_it_runs(tmp_path):
     job = chains()
     job.write(tmp_path, machine)
     from anyorder.training.checkpoints import save_config
+    from anyorder.training.shapes import Shapes
 
-    save_config(tmp_path, job.run, {})
+    save_config(tmp_path, job.run, Shapes())
     again, place = Job.read(tmp_path)
     assert again == job and place.devices == 2 and place.workers == 3 and place.save_every == 7.0
     assert place.data_dir == Path("data").absolute()

@@ -5,16 +5,15 @@ from anyorder.algebra.classes import (
     EquivalenceClass,
     Kind,
     Pool,
-    Selection,
     classes,
     expansion,
     pointwise_into,
     pools,
-    select,
 )
 from anyorder.algebra.describe import formula, meaning
 from anyorder.algebra.partitions import SetPartition, set_partitions
 from anyorder.algebra.program import Program, attention_program, linear_program
+from anyorder.algebra.selections import Selection, select
 
 __all__ = [
     "KINDS",

@@ -23,7 +23,7 @@ def formula(cls: EquivalenceClass) -> str:
 def meaning(cls: EquivalenceClass) -> str:
     """What the class does, in words.
 
-    >>> from anyorder.algebra.classes import select
+    >>> from anyorder.algebra import select
     >>> [meaning(c) for c in select(2, 2, lambda c: c.name == "(i,k) -> (i,j)")]
     ['edge (i,j) receives the edges that leave i']
     """

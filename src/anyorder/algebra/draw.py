@@ -30,7 +30,7 @@ Point = tuple[float, float]
 class Arrangement:
     """Where the nodes of a class stand: summed ones on the left, shared ones between, written ones on the right.
 
-    >>> from anyorder.algebra.classes import select
+    >>> from anyorder.algebra import select
     >>> [cls] = select(2, 2, lambda cls: cls.name == "(i,k) -> (i,j)")
     >>> arrangement = Arrangement.of(cls)
     >>> arrangement.summed, arrangement.shared, arrangement.written

@@ -19,8 +19,8 @@ Attentions = tuple[Attention, Attention]
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Columns of a product: the queries, keys or values of one ``Attend``, or what is written as it is."""
+class ColumnSpan:
+    """ColumnSpan of a product: the queries, keys or values of one ``Attend``, or what is written as it is."""
 
     role: Role
     attend: int
@@ -41,7 +41,7 @@ class Project:
     side: Side
     pattern: SetPartition
     classes: tuple[EquivalenceClass, ...]
-    columns: tuple[Columns, ...]
+    columns: tuple[ColumnSpan, ...]
     whole: tuple[int, ...] = field(init=False, repr=False)
     """The numbers of the classes that keep all nodes."""
     roles: tuple[Role, ...] = field(init=False, repr=False)
@@ -63,7 +63,7 @@ class Values:
     """The values of all classes that read a source pattern, by one product."""
 
     pattern: SetPartition
-    columns: tuple[Columns, ...]
+    columns: tuple[ColumnSpan, ...]
 
     def __str__(self) -> str:
         return f"project   source {self.pattern.name}: {', '.join(map(str, self.columns))}"
@@ -209,21 +209,21 @@ def attention_program(
     }
     direct = {p: tuple(c for c in classes if c.kind == "pointwise" and c.target == p) for p in set_partitions(order_out)}
     side: Side = "target" if same else "source"
-    wanted: dict[tuple[Side, SetPartition, tuple[EquivalenceClass, ...]], tuple[Columns, ...]] = {}
+    wanted: dict[tuple[Side, SetPartition, tuple[EquivalenceClass, ...]], tuple[ColumnSpan, ...]] = {}
 
-    def want(side: Side, pattern: SetPartition, reads: tuple[EquivalenceClass, ...], *columns: Columns) -> None:
+    def want(side: Side, pattern: SetPartition, reads: tuple[EquivalenceClass, ...], *columns: ColumnSpan) -> None:
         wanted[side, pattern, reads] = (*wanted.get((side, pattern, reads), ()), *columns)
 
     for p in writing:
         into = [a for a in attends if a.target == p]
-        want("target", p, pointwise_into(order_in, p), *[Columns("query", a.number, len(a.classes)) for a in into])
+        want("target", p, pointwise_into(order_in, p), *[ColumnSpan("query", a.number, len(a.classes)) for a in into])
     for p, some in reading.items():
-        want(side, p, pointwise_into(order_in, p), *[Columns("key", a.number, len(a.classes)) for a in some])
+        want(side, p, pointwise_into(order_in, p), *[ColumnSpan("key", a.number, len(a.classes)) for a in some])
     for p, reads in direct.items():
         if reads:
-            want("target", p, reads, Columns("direct", -1, 1))
+            want("target", p, reads, ColumnSpan("direct", -1, 1))
     steps: list[Step] = [Project(*site, columns) for site, columns in wanted.items()]
-    steps += [Values(p, tuple(Columns("value", a.number, len(a.classes)) for a in some)) for p, some in reading.items()]
+    steps += [Values(p, tuple(ColumnSpan("value", a.number, len(a.classes)) for a in some)) for p, some in reading.items()]
     steps += attends
     for p in set_partitions(order_out):
         steps.append(Combine(p, tuple(a.number for a in attends if a.target == p), bool(direct[p])))
@@ -256,7 +256,7 @@ def linear_program(
     for p in set_partitions(order_out):
         into = tuple(term for term in terms if term.kind == "pointwise" and term.target == p)
         if into:
-            steps.append(Project("target", p, into, (Columns("direct", -1, 1),)))
+            steps.append(Project("target", p, into, (ColumnSpan("direct", -1, 1),)))
     rest = [term for term in terms if term.kind != "pointwise"]
     steps += [Reduce(pool, tuple(place[term] for term in some)) for pool, some in pools(rest).items()]
     for p in set_partitions(order_out):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from itertools import product
 
-from anyorder.algebra.classes import EquivalenceClass, Matching
+from anyorder.algebra.classes import EquivalenceClass, Matching, classes
 from anyorder.algebra.partitions import SetPartition, set_partitions
 
 Axes = tuple[int, ...]
@@ -97,3 +97,36 @@ def _extend(matching: Matching, into: list[list[int]], least: int, block: int = 
     for other in into[block]:
         if other not in taken:
             yield from _extend((*matching, (block, other)), into, least, block + 1)
+
+
+Selection = str | Callable[[EquivalenceClass], bool] | Iterable[EquivalenceClass]
+
+
+def select(order_in: int, order_out: int, selection: Selection = "all") -> tuple[EquivalenceClass, ...]:
+    """The classes a layer uses: a name (or several with commas between), a predicate, or the classes themselves.
+
+    A name writes out its own classes only, so that it is fast at orders whose classes are many.
+
+    >>> len(select(2, 2, "pointwise")), len(select(2, 2, "without global")), len(select(4, 4, "distinct, match all but one"))
+    (5, 11, 120)
+    """
+    if isinstance(selection, str):
+        chosen = named(order_in, order_out, selection)
+    elif callable(selection):
+        chosen = tuple(cls for cls in classes(order_in, order_out) if selection(cls))
+    elif isinstance(selection, Iterable):
+        wanted = set(selection)
+        foreign = [cls for cls in wanted if (cls.order_in, cls.order_out) != (order_in, order_out)]
+        if foreign:
+            raise ValueError(f"classes must belong to order {order_in} -> {order_out}, got {foreign[0]}")
+        chosen = tuple(sorted(wanted, key=_place))
+    else:
+        raise TypeError(f"class selection must be a name, a predicate or classes, got {type(selection).__name__}")
+    if not chosen:
+        raise ValueError(f"class selection {selection!r} leaves no class of order {order_in} -> {order_out}")
+    return chosen
+
+
+def _place(cls: EquivalenceClass) -> tuple[object, ...]:
+    """Sorts as ``classes`` lists them."""
+    return cls.source, cls.target, len(cls.matching), cls.matched_source, cls.matched_target

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from anyorder.algebra import EquivalenceClass, Selection, SetPartition, attention_program, pointwise_into, select
-from anyorder.algebra.program import Attend, Columns, Combine, Program, Project, Values, pooled
+from anyorder.algebra.program import Attend, ColumnSpan, Combine, Program, Project, Values, pooled
 from anyorder.layers.checks import check_input, check_orders, check_positive
 from anyorder.layers.kernels import FeatureKernel, Kernel, RandomFeatures, Softmax
 from anyorder.layers.projection import Parts, PointwiseProjection, add_product, init_uniform, project
@@ -151,7 +151,7 @@ class EquivariantAttention(nn.Module):
         zeros = [each.bias if each.bias is not None else each.weight.new_zeros(each.channels_out) for each in some]
         return weight, torch.cat(zeros)
 
-    def _cut(self, rows: Tensor, columns: Sequence[Columns], made: dict[tuple[str, int], Tensor]) -> None:
+    def _cut(self, rows: Tensor, columns: Sequence[ColumnSpan], made: dict[tuple[str, int], Tensor]) -> None:
         """Deal columns out to those who asked for them, all at once, so that gradients are put together in one step."""
         width = self.heads * self.head_channels
         widths = [self.channels_out if each.role == "direct" else each.classes * width for each in columns]

@@ -27,7 +27,7 @@ compiled = Compiled(build, build_ahead)
 
 
 @dataclass(frozen=True)
-class Posed:
+class PosedLoops:
     """The arrays of one call, flat, with the strides of their rows."""
 
     query: Array
@@ -90,13 +90,13 @@ def flat(tensor: Tensor) -> tuple[Array, int, Tensor]:
     return tensor.detach().as_strided((length,), (1,), tensor.storage_offset()).numpy(), stride, tensor
 
 
-def pose(problem: Problem) -> Posed:
+def pose(problem: Problem) -> PosedLoops:
     """The arrays of a problem, and the loops for its widths; waits for the compiler where they are not there yet."""
     q, k, v = flat(problem.query), flat(problem.key), flat(problem.value)
     directions = problem.features.directions
     given = problem.key.new_zeros(0, 0) if directions is None else directions.detach().to(problem.key.dtype)
     keys, queries = problem.keys, problem.queries
-    return Posed(
+    return PosedLoops(
         q[0],
         k[0],
         v[0],
@@ -121,7 +121,7 @@ def forward(given: Problem, sums: Tensor, norms: Tensor) -> None:
     _forward(problem, sums.view(-1).numpy(), norms.view(-1).numpy(), given.normalize)
 
 
-def _forward(problem: Posed, sums: Array, norms: Array, normalize: bool) -> None:
+def _forward(problem: PosedLoops, sums: Array, norms: Array, normalize: bool) -> None:
     run = problem.loops
     limits = (problem.key_pointer, problem.query_pointer)
     each(
@@ -148,7 +148,7 @@ def backward(
     _backward(pose(given), (*results[:2], given.normalize, *results[2:], *targets), targets)
 
 
-def _backward(problem: Posed, given: tuple[Any, ...], grads: list[Array]) -> None:
+def _backward(problem: PosedLoops, given: tuple[Any, ...], grads: list[Array]) -> None:
     run = problem.loops
     each(_balanced(problem), lambda a, b: run.backward(*problem.shared, *given, PIECE, a, b))
     long = run.long_groups(problem.key_pointer, problem.query_pointer, PIECE)
@@ -171,7 +171,7 @@ def _backward(problem: Posed, given: tuple[Any, ...], grads: list[Array]) -> Non
     )
 
 
-def _long_states(problem: Posed, long: Array) -> Array:
+def _long_states(problem: PosedLoops, long: Array) -> Array:
     run = problem.loops
     pieces = run.pieces(long, problem.key_pointer, 0, PIECE)
     partial = np.zeros((len(pieces), problem.state_size), problem.key.dtype)
@@ -182,7 +182,7 @@ def _long_states(problem: Posed, long: Array) -> Array:
     return states
 
 
-def _balanced(problem: Posed) -> list[tuple[int, int]]:
+def _balanced(problem: PosedLoops) -> list[tuple[int, int]]:
     """Ranges of groups with about the same number of keys and queries."""
     groups = len(problem.key_pointer) - 1
     threads = torch.get_num_threads()

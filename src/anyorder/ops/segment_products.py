@@ -76,7 +76,7 @@ def _with_ones(value: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Posed:
+class PosedProducts:
     """The arguments of a call, with classes and heads of keys and values on one axis."""
 
     query: Tensor
@@ -87,7 +87,7 @@ class Posed:
     queries: list[Ranges]
 
     @classmethod
-    def build(cls, problem: Problem) -> Posed:
+    def build(cls, problem: Problem) -> PosedProducts:
         queries = [Ranges.build(problem.queries.rows, pointer) for pointer in problem.queries.pointer]
         keys = Ranges.build(problem.keys.rows, problem.keys.pointer)
         return cls(problem.query, problem.key.flatten(1, 2), problem.value.flatten(1, 2), problem.features, keys, queries)
@@ -124,7 +124,7 @@ class Posed:
 
 def forward(given: Problem, sums: Tensor, norms: Tensor) -> None:
     """Fill ``sums`` (query, class, head, channel) and ``norms`` (query, class, head), which are zero before."""
-    problem, normalize = Posed.build(given), given.normalize
+    problem, normalize = PosedProducts.build(given), given.normalize
     tiny = torch.finfo(sums.dtype).tiny
     for group, states in problem.groups():
         for c, state in enumerate(states):
@@ -141,7 +141,7 @@ def backward(
     given: Problem, sums: Tensor, norms: Tensor, grad_sums: Tensor, grad_norms: Tensor, made: tuple[Tensor, ...]
 ) -> None:
     """Fill the gradients of query, key and value, which are zero before."""
-    problem = Posed.build(given)
+    problem = PosedProducts.build(given)
     grad_query, grad_key, grad_value = made[0], made[1].flatten(1, 2), made[2].flatten(1, 2)
     for group, states in problem.groups():
         grad_states = torch.zeros_like(states)

@@ -25,8 +25,8 @@ WIDEST = 32  # channels or features that a program holds at once, without spilli
 
 
 @dataclass(frozen=True, eq=False)
-class Ranges:
-    """Ranges of entries, each of one class (``row``) and one state (``slot``)."""
+class PieceRanges:
+    """PieceRanges of entries, each of one class (``row``) and one state (``slot``)."""
 
     rows: Tensor
     first: Tensor
@@ -49,7 +49,7 @@ class Turn:
 
 
 @dataclass(frozen=True, eq=False)
-class Posed:
+class PosedKernels:
     """The tensors of one call with whole rows, and how its groups are cut."""
 
     query: Tensor
@@ -57,10 +57,10 @@ class Posed:
     value: Tensor
     directions: Tensor
     features: FeatureMap
-    short_keys: Ranges
-    short_queries: Ranges
-    long_keys: Ranges | None
-    long_queries: Ranges | None
+    short_keys: PieceRanges
+    short_queries: PieceRanges
+    long_keys: PieceRanges | None
+    long_queries: PieceRanges | None
     num_groups: int
 
     @property
@@ -99,7 +99,7 @@ def _power(width: int) -> int:
     return max(16, triton.next_power_of_2(width))
 
 
-def pose(problem: Problem) -> Posed:
+def pose(problem: Problem) -> PosedKernels:
     """Lay the tensors out and cut the groups."""
     directions, keys, queries = problem.features.directions, problem.keys, problem.queries
     given = problem.key if directions is None else directions.detach().to(problem.key.dtype).contiguous()
@@ -109,7 +109,7 @@ def pose(problem: Problem) -> Posed:
     cut = (most_slots, long)
     most_keys = problem.classes * (len(keys.rows) // PIECE + most_slots)
     most_queries = len(queries.rows) // PIECE + problem.classes * most_slots
-    return Posed(
+    return PosedKernels(
         _whole(problem.query),
         _whole(problem.key),
         _whole(problem.value),
@@ -129,14 +129,14 @@ def _whole(tensor: Tensor) -> Tensor:
     return tensor if tensor.stride()[1:] == (heads * width, width, 1) else tensor.contiguous()
 
 
-def _uncut(order: Tensor, pointer: Tensor, long: Tensor) -> Ranges:
+def _uncut(order: Tensor, pointer: Tensor, long: Tensor) -> PieceRanges:
     """One range for each class and group, empty where the group is long."""
     first = pointer[:, :-1].contiguous()
     last = torch.where(long, first, pointer[:, 1:])
-    return Ranges(order, first, last, first, first, first, first)
+    return PieceRanges(order, first, last, first, first, first, first)
 
 
-def _cut(order: Tensor, pointer: Tensor, most: int, most_slots: int, long: Tensor) -> Ranges:
+def _cut(order: Tensor, pointer: Tensor, most: int, most_slots: int, long: Tensor) -> PieceRanges:
     """Pieces of the long groups, at most ``most``; those that are not needed are empty."""
     classes, groups = len(pointer), len(long)
     count = torch.where(long, (pointer.diff() + PIECE - 1) // PIECE, 0).flatten()
@@ -153,7 +153,7 @@ def _cut(order: Tensor, pointer: Tensor, most: int, most_slots: int, long: Tenso
     of_slot = (torch.arange(classes, device=order.device)[:, None] * groups + group_of_slot[:-1]).flatten()
     row = owner // groups
     slot = row * most_slots + slot_of_group[owner % groups].clamp(max=most_slots - 1)
-    return Ranges(order, first, last, row, slot, (ends - count)[of_slot], ends[of_slot])
+    return PieceRanges(order, first, last, row, slot, (ends - count)[of_slot], ends[of_slot])
 
 
 def forward(given: Problem, sums: Tensor, norms: Tensor) -> None:
@@ -168,7 +168,7 @@ def forward(given: Problem, sums: Tensor, norms: Tensor) -> None:
         sums.div_(norms.clamp(min=tiny).unsqueeze(-1))
 
 
-def _forward(problem: Posed, turn: Turn, sums: Tensor, norms: Tensor, last: dict[str, Any]) -> None:
+def _forward(problem: PosedKernels, turn: Turn, sums: Tensor, norms: Tensor, last: dict[str, Any]) -> None:
     p, keys, queries = problem, problem.short_keys, problem.short_queries
     wide = p.classes * p.heads
     options = {**turn.start, **turn.shared, **turn.widths}
@@ -202,7 +202,7 @@ def backward(
         _backward(problem, turn, incoming, made)
 
 
-def _backward(problem: Posed, turn: Turn, incoming: tuple[Tensor, Tensor], made: tuple[Tensor, ...]) -> None:
+def _backward(problem: PosedKernels, turn: Turn, incoming: tuple[Tensor, Tensor], made: tuple[Tensor, ...]) -> None:
     p, keys, queries = problem, problem.short_keys, problem.short_queries
     wide = p.classes * p.heads
     options = {**turn.start, **turn.shared, **turn.widths}
@@ -226,7 +226,7 @@ def _backward(problem: Posed, turn: Turn, incoming: tuple[Tensor, Tensor], made:
     )  # fmt: skip
 
 
-def _states(problem: Posed, turn: Turn, keys: Ranges) -> Tensor:
+def _states(problem: PosedKernels, turn: Turn, keys: PieceRanges) -> Tensor:
     """The state of each long group, for each class and head."""
     p = problem
     parts = _room(problem, turn, len(keys.first))
@@ -238,7 +238,7 @@ def _states(problem: Posed, turn: Turn, keys: Ranges) -> Tensor:
     return _total(problem, turn, keys, parts)
 
 
-def _total(problem: Posed, turn: Turn, ranges: Ranges, parts: Tensor) -> Tensor:
+def _total(problem: PosedKernels, turn: Turn, ranges: PieceRanges, parts: Tensor) -> Tensor:
     total = _room(problem, turn, len(ranges.slot_first))
     blocks.add_states[len(ranges.slot_first), problem.heads](
         parts, ranges.slot_first, ranges.slot_last, problem.heads, total, **turn.widths
@@ -246,6 +246,6 @@ def _total(problem: Posed, turn: Turn, ranges: Ranges, parts: Tensor) -> Tensor:
     return total
 
 
-def _room(problem: Posed, turn: Turn, count: int) -> Tensor:
+def _room(problem: PosedKernels, turn: Turn, count: int) -> Tensor:
     features, channels = turn.widths["BM"], turn.widths["BV"]
     return problem.value.new_empty(count, problem.heads, features * channels + features)

@@ -93,7 +93,7 @@ def sample_part(
 
 def _edges_of_nodes(graph: Hypergraph) -> _Lists:
     sorted_ = Segments.build(graph.members, graph.num_nodes)
-    return _Lists(sorted_.pointer, graph.edge_of[sorted_.order])
+    return _Lists(sorted_.pointer, graph.edge_of[sorted_.rows])
 
 
 def _part(graph: Hypergraph, nodes: Tensor, codes: Tensor) -> Part:
