@@ -181,10 +181,10 @@ def test_a_job_remembers_where_it_runs(tmp_path):
     machine = Machine(devices=2, workers=3, precision="bf16-mixed", data_dir=Path("data"), save_every=7.0)
     job = chains()
     job.write(tmp_path, machine)
+    from anyorder.experiments.chains.models import ChainShapes
     from anyorder.training.checkpoints import save_config
-    from anyorder.training.shapes import Shapes
 
-    save_config(tmp_path, job.run, Shapes())
+    save_config(tmp_path, job.run, ChainShapes(3, 2))
     again, place = Job.read(tmp_path)
     assert again == job and place.devices == 2 and place.workers == 3 and place.save_every == 7.0
     assert place.data_dir == Path("data").absolute()

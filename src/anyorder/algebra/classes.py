@@ -186,7 +186,7 @@ class Pool:
 def pools(selected: Iterable[EquivalenceClass]) -> dict[Pool, tuple[EquivalenceClass, ...]]:
     """Which classes share their groups: same source pattern, same matched source blocks.
 
-    >>> sorted(len(shared) for shared in pools(select(2, 2)).values())
+    >>> sorted(len(shared) for shared in pools(classes(2, 2)).values())
     [2, 2, 2, 3, 3, 3]
     """
     shared: dict[Pool, tuple[EquivalenceClass, ...]] = {}

@@ -135,7 +135,7 @@ def test_vocabulary_survives_saving(tmp_path):
 
 @pytest.mark.parametrize("content", ["not json", "[]", json.dumps({"format": "other"})])
 def test_other_files_are_no_vocabulary(tmp_path, content):
-    with pytest.raises(ValueError, match="is no vocabulary|is not a whole JSON file"):
+    with pytest.raises(ValueError, match=r"is no vocabulary|is not a whole JSON file"):
         Vocabulary.load(write(tmp_path / "v.json", content))
 
 
