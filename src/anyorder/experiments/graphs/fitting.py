@@ -81,7 +81,8 @@ def make_run(task: OwnGraphs, graphs: GraphSet, shapes: GraphShapes, fit: Fit, *
     items = shapes.rows if task.level == "graphs" else graphs.num_graphs
     batch_size = fit.batch_size or (min(32 if items < 2_000 else 64, max(1, items // 4)) if several else 1)
     few = task.level == "nodes" and shapes.rows < 20 * shapes.channels_in
-    rate = fit.learning_rate or (5e-3 if few else 2e-3)
+    whole = task.level == "nodes" and graphs.num_graphs == 1  # one step an epoch
+    rate = fit.learning_rate or (5e-3 if few else 1e-2 if whole else 2e-3)
     optimiser = Optimiser("adamw", rate, weight_decay=5e-2 if few else 1e-2, clip=5.0)
     schedule = Schedule(epochs=fit.epochs or EPOCHS, warmup_steps=10, patience=fit.patience)
     return Run(task, model_of(fit, shapes, few=few), optimiser, schedule, batch_size=batch_size, seed=seed)
