@@ -175,3 +175,73 @@ def test_a_bad_row_of_a_streamed_file_is_named_by_its_number(here, capsys):
     assert main(["predict", "model", "--input", "many.parquet"]) == 1
     assert "many.parquet: row 1300: feature 1 is nan" in capsys.readouterr().err
     assert not (here / "many.predicted.jsonl").exists()
+
+
+def test_targets_too_large_for_the_numbers_of_a_model_are_refused_with_their_row(here, capsys):
+    write_molecules(here / "data.csv", 1e300)
+    assert main(["train", *KINDS["molecules"][1], *FEW]) == 1
+    assert "target 'gap' is '1e+300', expected a finite number of at most 1e+30" in capsys.readouterr().err
+
+
+def test_labelled_nodes_in_no_hyperedge_are_named(here, capsys):
+    document = {"incidences": [{"edge": n // 3, "node": n % 12} for n in range(30)]}
+    nodes = [
+        {"node": n, "attrs": {"a": float(place), "label": "xy"[place % 2]}} for place, n in enumerate([*range(12), "alone"])
+    ]
+    (here / "data.json").write_text(json.dumps({**document, "nodes": nodes}))
+    assert main(["train", *KINDS["hypergraph"][1], *FEW]) == 0
+    assert "1 labelled nodes are in no hyperedge and are judged by their features alone: 'alone'" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("header", ["name,label", "label,name", "node,node"])
+def test_the_column_of_nodes_is_found_by_its_name(header, here, capsys):
+    (here / "edges.txt").write_text("a,b\nb,c\nc,d\nd,e\n")
+    (here / "labels.csv").write_text(f"{header}\n" + "\n".join(f"{n},{n > 'b'}" for n in "abcde"))
+    line = ["train", "hypergraph", "--edges", "edges.txt", "--labels", "labels.csv", *FEW]
+    assert main(line) == 1
+    assert "labels.csv: expected a header with one column node" in capsys.readouterr().err
+    turned = "label,node\n" + "\n".join(f"{int(n > 'c')},{n}" for n in "abcde")
+    (here / "labels.csv").write_text(turned)
+    assert main(line) == 0
+
+
+def test_scores_of_a_table_with_tabs_go_to_a_file_that_says_so(here):
+    write_tuples(here / "data.csv")
+    (here / "data.tsv").write_text((here / "data.csv").read_text().replace(",", "\t"))
+    line = ["train", "hyperedges", "--data", "data.tsv", "--delimiter", "tab", "--columns", "user,item", *FEW]
+    assert main(line) == 0
+    (here / "new.tsv").write_text("user\titem\nu0\ti0\n")
+    assert main(["predict", "model", "--candidates", "new.tsv"]) == 0
+    assert (here / "new-scored.tsv").read_text().startswith("user\titem\tscore\nu0\ti0\t")
+
+
+def test_a_commit_is_ours_or_none(here, monkeypatch):
+    import shutil
+    import subprocess
+
+    import anyorder
+    from anyorder.training import records
+
+    shutil.copytree(Path(anyorder.__file__).parent / "training", here / "venv" / "anyorder" / "training")
+    for line in (
+        ["init", "-q"],
+        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "theirs"],
+    ):
+        subprocess.run(["git", *line], cwd=here, check=True)
+    monkeypatch.setattr(records, "__file__", str(here / "venv" / "anyorder" / "training" / "records.py"))
+    assert records.commit() == ""
+
+
+def test_many_classes_are_listed_when_asked(capsys):
+    assert main(["classes", "2", "9"]) == 1
+    assert "L_{2->9} has 678,570 classes, a line each: --all lists them" in capsys.readouterr().err
+    assert main(["classes", "3", "3"]) == 0
+
+
+def test_going_on_with_other_threads_is_said(here, capsys, monkeypatch):
+    write_hif(here / "data.json")
+    assert main(["train", *KINDS["hypergraph"][1], *FEW]) == 0
+    assert "threads" not in capsys.readouterr().err
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    assert main(["train", *KINDS["hypergraph"][1], *FEW]) == 0
+    assert "began on 1 threads and goes on with 3" in capsys.readouterr().err

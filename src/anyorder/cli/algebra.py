@@ -8,6 +8,9 @@ from typing import Any
 
 from anyorder.algebra import KINDS, formula, meaning, select
 from anyorder.algebra.selections import CRITERIA
+from anyorder.errors import InputError
+
+MANY = 1_000
 
 
 def add_commands(commands: Any) -> None:
@@ -26,14 +29,41 @@ def add_commands(commands: Any) -> None:
         metavar="NAMES",
         help=f"which classes; names with commas between must all hold: {listed} (default: all)",
     )
+    parser.add_argument("--all", action="store_true", help=f"list more than {MANY:,} classes, too")
     parser.add_argument("--draw", type=Path, metavar="FILE", help="draw each class into a PNG, SVG or PDF file")
     parser.set_defaults(run=show_classes)
+
+
+def _check_few(count: int, args: argparse.Namespace) -> None:
+    if count > MANY:
+        raise InputError(
+            f"L_{{{args.order_in}->{args.order_out}}} has {count:,} classes, a line each: --all lists them, --selection some"
+        )
+
+
+def bell(order: int) -> int:
+    """The number of partitions of a set, by the triangle of Bell.
+
+    >>> [bell(order) for order in range(6)]
+    [1, 1, 2, 5, 15, 52]
+    """
+    row = [1]
+    for _ in range(order):
+        below = [row[-1]]
+        for number in row:
+            below.append(below[-1] + number)
+        row = below
+    return row[0]
 
 
 def show_classes(args: argparse.Namespace) -> int:
     if args.order_in < 0 or args.order_out < 0:
         raise ValueError(f"orders must be at least 0, got {args.order_in} and {args.order_out}")
+    if args.selection == "all" and not args.all:
+        _check_few(bell(args.order_in + args.order_out), args)
     chosen = sorted(select(args.order_in, args.order_out, args.selection), key=lambda cls: KINDS.index(cls.kind))
+    if not args.all:
+        _check_few(len(chosen), args)
     rows = [(cls.kind, cls.name, str(cls), formula(cls), meaning(cls)) for cls in chosen]
     lines = [("kind", "name", "class", "formula", "meaning"), *rows]
     widths = [max(len(line[n]) for line in lines) for n in range(5)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 import signal
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -146,7 +147,19 @@ def _last_state(folder: Path, run: Run, splits: Splits, model: nn.Module) -> dic
             "remove the folder to begin anew, or use another --out"
         )
     check_state(path, state, model)
+    _say_threads(state[MARK].get("threads"))
     return state
+
+
+def _say_threads(began: Any) -> None:
+    """Other threads take sums in another order: say that the result is the same but for rounding, and not to the bit."""
+    now = torch.get_num_threads()
+    if isinstance(began, int) and began != now and is_main():
+        print(
+            f"this training began on {began} threads and goes on with {now}: results may differ in the last digits "
+            f"(OMP_NUM_THREADS={began} keeps them)",
+            file=sys.stderr,
+        )
 
 
 def _is_of(config: Any, run: Run, *, but_schedule: bool = False) -> bool:

@@ -166,6 +166,7 @@ class TaskModule(pl.LightningModule):
             "run": to_data(self.run),
             "place": list(self.place),
             "data": self.data,
+            "threads": torch.get_num_threads(),
             "history": self.history,
             "losses": list(self._losses),
             "average": [average.state_dict() for average in self._average],

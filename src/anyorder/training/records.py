@@ -190,9 +190,14 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> str:
-    """The commit of the source tree, with a mark where it has changes; empty outside of one."""
+    """The commit of our source tree, with a mark where it has changes; empty in a tree of somebody else's, or in none."""
     here = Path(__file__).parent
     try:
+        top = subprocess.run(
+            ["git", "rev-parse", "--show-toplevel"], cwd=here, capture_output=True, text=True, timeout=10, check=True
+        )
+        if not here.samefile(Path(top.stdout.strip()) / "src" / "anyorder" / "training"):
+            return ""
         head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, timeout=10, check=True)
         changed = subprocess.run(
             ["git", "status", "--porcelain", "--untracked-files=no"], cwd=here, capture_output=True, text=True, timeout=10

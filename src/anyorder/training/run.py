@@ -102,7 +102,7 @@ class Splits:
     valid: Dataset[Any] | None
     test: Dataset[Any]
     shapes: Shapes = field(default_factory=Shapes)
-    digest: str = ""
+    digest: str = field(default="", kw_only=True)
     """Of the data as they were read: a training does not go on with others."""
 
 

@@ -87,7 +87,7 @@ class Chains(Task):
         test = ChainSet(self.test_chains, self.test_length, seed=2 * seed + 1)
         valid = ChainSet(self.valid_chains, self.train_length, seed=-seed - 1)
         known_by = digest(*(part.classes.numpy() for part in (train, valid, test)))
-        return Splits(train, valid, test, ChainShapes(channels_in=3, channels_out=2), known_by)
+        return Splits(train, valid, test, ChainShapes(channels_in=3, channels_out=2), digest=known_by)
 
     def collate(self, model: ModelConfig) -> Callable[[Sequence[Any]], Any]:
         return collate_nodes

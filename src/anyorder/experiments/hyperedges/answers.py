@@ -67,7 +67,8 @@ def answer(model: nn.Module, known: Known, request: PredictRequest, form: Form) 
         )
     scorer = Scorer(model, known.sizes)
     if candidates is not None:
-        output = request.output or candidates.with_name(f"{candidates.stem}-scored.csv")
+        ending = "tsv" if form.delimiter == "\t" else "csv"
+        output = request.output or candidates.with_name(f"{candidates.stem}-scored.{ending}")
         count = score_table(scorer, vocabulary, candidates, output, form)
         return f"{count} candidates scored in {output}"
     assert pattern is not None

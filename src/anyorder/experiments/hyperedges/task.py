@@ -78,7 +78,7 @@ class Hyperedges(Task):
         test = self._positives(data, "test")
         shapes = replace(Known.of(data), vocabulary=None if vocabulary is None else vocabulary.names)
         return Splits(
-            TupleSet([train], seed=seed), self._evaluated(data, seed), TupleSet([test], seed=seed), shapes, known_by
+            TupleSet([train], seed=seed), self._evaluated(data, seed), TupleSet([test], seed=seed), shapes, digest=known_by
         )
 
     def _positives(self, data: TypedHyperedges, part: Part, **options: bool) -> Positives:

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from anyorder.errors import printable
 from anyorder.training.own import add_options, describe, model_folder, train
 
 _FORMS = """The hypergraph is a list of hyperedges (one per line, the names of its nodes separated by tabs, commas or
@@ -50,8 +51,22 @@ def _train(args: argparse.Namespace) -> int:
     schedule = Schedule(epochs=args.epochs, patience=max(1, args.epochs // 3))
     optimiser = Optimiser(learning_rate=1e-2, weight_decay=5e-4)
     run = Run(_task(args), MODELS[names[args.model]], optimiser, schedule, batch_size=1, seed=args.seed)
+    _say_alone(run.task)
     use = f"`anyorder predict {folder}` writes a class for every node"
     return train(run, args, folder, kind="hypergraph", data=source.name, use=use)
+
+
+def _say_alone(task: Any) -> None:
+    """Labelled nodes in no hyperedge are trained on by their features alone: say so."""
+    from anyorder.experiments.hypergraphs.data import UNKNOWN
+
+    data = task.read(None)
+    graph = data.hypergraph
+    alone = (graph.degrees == 0).nonzero().flatten().tolist()
+    named = [data.node_name(node) for node in alone if graph.labels is not None and int(graph.labels[node]) != UNKNOWN]
+    if named:
+        some = ", ".join(map(repr, named[:5])) + (", ..." if len(named) > 5 else "")
+        print(f"{len(named)} labelled nodes are in no hyperedge and are judged by their features alone: {printable(some)}")
 
 
 def _task(args: argparse.Namespace) -> Any:

@@ -2,8 +2,8 @@
 
 Hyperedges: one per line, the names of its nodes separated by tabs, commas or spaces (what the file has, in this order of
 preference; a name with a comma can stand in quotes); empty lines and lines that begin with # are skipped. Features: a CSV
-file with a header, whose first column names the node and whose others are numbers. Labels: a CSV file with a header and two
-columns, node and class; nodes may be missing or have an empty class. A node that only these files name is in no edge. Files
+file with a header, a column ``node`` and columns of numbers. Labels: a CSV file with a header and two columns, ``node`` and
+one of classes; nodes may be missing or have an empty class. A node that only these files name is in no edge. Files
 ending in ``.gz`` are unpacked.
 """
 
@@ -205,14 +205,22 @@ def _csv(path: Path, nodes: Container[str]) -> tuple[list[str], list[tuple[int, 
     header = [name.strip() for name in header]
     if header and header[0] in nodes:
         raise InputError(f"{path}: expected a header such as node,label before the rows, got the row of node {header[0]!r}")
+    if header.count("node") != 1:
+        raise InputError(f"{path}: expected a header with one column node, got {header}")
+    place = header.index("node")
     found = []
     for line, row in rows:
         if len(row) != len(header):
             raise InputError(f"{path}, line {line}: expected {len(header)} columns, got {len(row)}")
-        found.append((line, [text.strip() for text in row]))
+        found.append((line, _first(place, [text.strip() for text in row])))
         if not found[-1][1][0]:
             raise InputError(f"{path}, line {line}: a node without a name, in {row}")
-    return header, found
+    return _first(place, header), found
+
+
+def _first(place: int, cells: list[str]) -> list[str]:
+    """The node before the other cells, wherever its column stands."""
+    return [cells[place], *cells[:place], *cells[place + 1 :]]
 
 
 def _attributes(

@@ -143,9 +143,9 @@ class NodeClassification(Task):
         shapes = replace(shapes, digest=_digest(data.hypergraph, split))
         if self.sampled:
             apart = [NodesApart(graph, nodes) for nodes in (split.train, split.valid, split.test)]
-            return Splits(apart[0], apart[1], apart[2], shapes, shapes.digest or "")
+            return Splits(apart[0], apart[1], apart[2], shapes, digest=shapes.digest or "")
         valid, test = WholeHypergraph(graph, split.valid), WholeHypergraph(graph, split.test)
-        return Splits(WholeHypergraph(graph, split.train, self.updates), valid, test, shapes, shapes.digest or "")
+        return Splits(WholeHypergraph(graph, split.train, self.updates), valid, test, shapes, digest=shapes.digest or "")
 
     def collate(self, model: ModelConfig) -> Callable[[Sequence[Any]], Any]:
         if not isinstance(model, HypergraphModel):

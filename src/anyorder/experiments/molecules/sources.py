@@ -25,6 +25,8 @@ from anyorder.files import file_digest
 Split = Mapping[str, NDArray[np.int64]]
 
 MISSING = frozenset({"", "nan", "na", "n/a", "null", "none"})
+LARGEST = 1e30
+"""Of a target: squares of larger ones have no place in 32 bits."""
 PCQM4M_FOLDERS = ("pcqm4m_kddcup2021", "pcqm4m-v2")
 
 
@@ -134,8 +136,10 @@ class MoleculeTable:
             number = float(text)
         except ValueError:
             number = math.inf
-        if not math.isfinite(number):
-            raise InputError(f"{where}: target {target.column!r} is {text!r}, expected a finite number")
+        if not abs(number * target.scale) <= LARGEST:
+            raise InputError(
+                f"{where}: target {target.column!r} is {text!r}, expected a finite number of at most {LARGEST:g}"
+            )
         return number * target.scale
 
 

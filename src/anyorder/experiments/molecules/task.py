@@ -77,7 +77,7 @@ class MoleculeTask(Task):
                 )
         source = json.dumps(opened.store.manifest.job["source"], sort_keys=True).encode()
         known_by = digest(source, *(opened.split[name] for name in ("train", "valid", "test")))
-        return Splits(parts["train"], parts["valid"], parts["test"], self.shapes(opened), known_by)
+        return Splits(parts["train"], parts["valid"], parts["test"], self.shapes(opened), digest=known_by)
 
     def shapes(self, opened: SplitMolecules) -> MoleculeShapes:
         """What a model must know: the targets with mean and deviation over the training part."""

@@ -58,4 +58,4 @@ class Delaunay(PairTask):
         parts = (made[0], made.get(1, made[2]), made[2])
         train, valid, test = (StandardisedSets(sets, shapes) for sets in parts)
         held = (array for sets in parts for array in (sets.points, sets.sizes, sets.edges, sets.edge_counts))
-        return Splits(train, valid, test, shapes, digest(*held))
+        return Splits(train, valid, test, shapes, digest=digest(*held))

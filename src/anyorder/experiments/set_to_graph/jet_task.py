@@ -141,7 +141,7 @@ class Jets(PairTask):
             resolution=resolution,
         )
         sets = [JetSets(part, constants) for part in (train, valid, test)]
-        return Splits(sets[0], sets[1], sets[2], shapes, known_by)
+        return Splits(sets[0], sets[1], sets[2], shapes, digest=known_by)
 
     def batches(self, data: Dataset[Any], *, batch_size: int, seed: int, shuffle: bool, rank: int, world: int) -> Any:
         place = {"batch_size": batch_size, "seed": seed, "rank": rank, "world": world}

@@ -162,7 +162,7 @@ class SetsFromFile(PairTask):
         largest = max(len(sample.points) for sample in sets.sets)
         shapes = SetShapes(sets.channels, largest, **constants)
         train, held, tested = (Subset(StandardisedSets(sets, shapes), part) for part in parts)
-        return Splits(train, held, tested, shapes, file_digest(self.data))
+        return Splits(train, held, tested, shapes, digest=file_digest(self.data))
 
 
 def summed_partition_loss(logits: Tensor, batch: SetBatch) -> Tensor:

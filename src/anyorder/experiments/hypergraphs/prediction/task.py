@@ -141,7 +141,7 @@ class HyperedgePrediction(Task):
         assert graph.node_features is not None
         shapes = EdgeSetShapes(graph.node_features.shape[1], _digest(split))
         train = OneItem(parts["train"], self.updates)
-        return Splits(train, OneItem(parts["valid"]), OneItem(parts["test"]), shapes, shapes.digest)
+        return Splits(train, OneItem(parts["valid"]), OneItem(parts["test"]), shapes, digest=shapes.digest)
 
     def _item(self, graph: Hypergraph, sets: Sequence[NodeSet], split: EdgeSplit, *, seed: int, pool: int) -> SetItem:
         """Hyperedges, and ``pool`` negatives of each kind for each, one after the other."""
