@@ -23,7 +23,7 @@ def test_gathering_matches_the_definition():
     torch.manual_seed(0)
     layer = stirred(Gathering(channels=6, heads=2, query_channels=3, kernel=Elu()))
     asks, rows = torch.randn(4, 6, dtype=torch.float64), torch.randn(7, 6, dtype=torch.float64)
-    query, key = layer.query(layer.norm(asks)).view(4, 2, 3), layer.key(layer.norm(rows)).view(7, 2, 3)
+    query, key = layer.query(layer.norm(asks)).view(4, 2, 3), layer.gate * layer.key(layer.norm(rows)).view(7, 2, 3)
     expected = torch.zeros(4, 2, 3, dtype=torch.float64)
     for e in range(3):
         inside = NODE[e == EDGE]
@@ -97,6 +97,22 @@ def test_sparse_features_give_what_dense_ones_do():
     model = PropagationEncoder(channels_in=3, channels=8, channels_out=2, layers=2, heads=2, dropout=0.5).eval()
     features = torch.randn(7, 3).relu()
     torch.testing.assert_close(model(SparseMatrix.of_dense(features), incidence()), model(features, incidence()))
+
+
+def test_a_small_gate_slows_attention_and_nothing_else():
+    i, rows, target = incidence(), torch.randn(7, 8, generator=torch.Generator().manual_seed(0)), torch.randn(7, 8)
+    moved = {}
+    for gate in (1.0, 0.01):
+        torch.manual_seed(0)
+        layer = Propagation(channels=8, heads=2, kernel=Elu(), keep=0.2, gate=gate)
+        start = layer(rows, i)
+        optimiser = torch.optim.Adam([layer.to_edges.key.weight], lr=0.01)
+        for _ in range(5):
+            optimiser.zero_grad()
+            (layer(rows, i) - target).square().sum().backward()
+            optimiser.step()
+        moved[gate] = float((layer(rows, i) - start).detach().abs().max())
+    assert 0 < moved[0.01] < 0.1 * moved[1.0]
 
 
 def test_what_makes_no_sense_is_refused():

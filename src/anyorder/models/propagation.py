@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -26,14 +27,18 @@ class Gathering(nn.Module):
 
     A weight is a sum over features of products of an edge's and a node's part. So the sums over edges are one product of
     the incidence matrix with the rows weighted by each feature, and no incidence has a row of its own. The weights start
-    equal: keys are all the same until training tells them apart.
+    equal: keys are all the same until training tells them apart, at a pace that ``gate`` sets. It is a learned scale of the
+    keys: where it starts small, few labels cannot teach attention what chance put together.
     """
 
     directions: Tensor | None
 
-    def __init__(self, *, channels: int, heads: int, query_channels: int, kernel: Elu | RandomFeatures) -> None:
+    def __init__(
+        self, *, channels: int, heads: int, query_channels: int, kernel: Elu | RandomFeatures, gate: float = 1.0
+    ) -> None:
         super().__init__()
         self.heads, self.kernel = heads, kernel
+        self.gate = nn.Parameter(torch.full((heads, 1), gate))
         self.norm = nn.LayerNorm(channels, elementwise_affine=False)
         self.query, self.key = nn.Linear(channels, heads * query_channels), nn.Linear(channels, heads * query_channels)
         for weight in self.key.parameters():
@@ -43,7 +48,8 @@ class Gathering(nn.Module):
     def forward(self, asks: Tensor, rows: Tensor, incidence: SparseMatrix) -> Tensor:
         """``incidence`` has 1 where a row of ``asks`` reads one of ``rows``; who reads none gets zeros."""
         features = self.kernel.feature_map(self.directions)
-        query, key = features(self._heads(self.query(self.norm(asks)))), features(self._heads(self.key(self.norm(rows))))
+        query = features(self._heads(self.query(self.norm(asks))))
+        key = features(self.gate * self._heads(self.key(self.norm(rows))))
         value = self._heads(rows)
         weighted = key.unsqueeze(3) * value.unsqueeze(2)
         both = incidence(torch.cat([weighted.flatten(1), key.flatten(1)], 1))
@@ -87,6 +93,7 @@ class Propagation(nn.Module):
         kernel: Elu | RandomFeatures,
         keep: float,
         query_channels: int = 4,
+        gate: float = 1.0,
         update: bool = False,
         dropout: float = 0.0,
     ) -> None:
@@ -94,7 +101,7 @@ class Propagation(nn.Module):
         if not 0 < keep < 1:
             raise ValueError(f"keep must lie between 0 and 1, got {keep}")
         sizes = {"channels": channels, "heads": heads, "query_channels": query_channels}
-        self.to_edges, self.to_nodes = Gathering(**sizes, kernel=kernel), Gathering(**sizes, kernel=kernel)
+        self.to_edges, self.to_nodes = (Gathering(**sizes, kernel=kernel, gate=gate) for _ in range(2))
         self.shares = nn.Parameter(torch.tensor([keep, 0.75 * (1 - keep), 0.25 * (1 - keep)]).log())
         self.modulate = SizeModulation(channels) if update else None
         self.updates = nn.ModuleList(Update(channels, dropout) for _ in range(2 if update else 0))
@@ -160,6 +167,7 @@ class PropagationEncoder(nn.Module):
         keep: float = 0.8,
         kernel: Elu | RandomFeatures | None = None,
         query_channels: int = 4,
+        gate: float = 1.0,
         update: bool = False,
         edge_channels_in: int = 0,
     ) -> None:
@@ -172,9 +180,8 @@ class PropagationEncoder(nn.Module):
         self.weights = nn.ParameterList(nn.init.xavier_uniform_(torch.empty(a, b)) for a, b in pairwise(widths))
         self.biases = nn.ParameterList(torch.zeros(width) for width in [*[channels] * (layers - 1), channels_out])
         sizes = {"channels": channels, "heads": heads, "query_channels": query_channels}
-        self.layers = nn.ModuleList(
-            Propagation(**sizes, kernel=kernel or Elu(), keep=keep, update=update, dropout=dropout) for _ in range(layers)
-        )
+        options: dict[str, Any] = {"kernel": kernel or Elu(), "keep": keep, "gate": gate, "update": update}
+        self.layers = nn.ModuleList(Propagation(**sizes, **options, dropout=dropout) for _ in range(layers))
         self.project_edges = nn.Linear(edge_channels_in, channels) if edge_channels_in else None
         self.dropout = Dropout(dropout)
 

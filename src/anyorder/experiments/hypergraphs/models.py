@@ -116,6 +116,8 @@ class HypergraphTransformer(HypergraphModel):
     kernel: Elu | RandomFeatures = field(default_factory=Elu)
     query_channels: int = 4
     """Of a query and a key in a head; the cost of attention grows with them."""
+    gate: float = 0.05
+    """The scale of the keys at the start: how soon attention tells members of a hyperedge apart. Small for few labels."""
     keep: float = 0.5
     """The share of its own row that a node keeps in a layer, at the start of the training."""
     neighbours: int = 20
@@ -147,6 +149,7 @@ class HypergraphTransformer(HypergraphModel):
                 keep=self.keep,
                 kernel=self.kernel,
                 query_channels=self.query_channels,
+                gate=self.gate,
                 update=self.update,
                 edge_channels_in=0 if shapes.edges is None else len(shapes.edges.mean),
             )

@@ -38,7 +38,7 @@ MANY_LABELS = Optimiser(learning_rate=1e-2)
 # few labels: most of a row comes from others; as many as half: its own counts more, and hyperedges may have weights
 FEW = HypergraphTransformer(keep=0.2)
 HALF = HypergraphTransformer(keep=0.5)
-OWN = HypergraphTransformer(keep=0.8, update=True)
+OWN = HypergraphTransformer(keep=0.8, gate=1.0, update=True)
 
 
 def _words(dataset: str, *, half: bool) -> NodeSetting:

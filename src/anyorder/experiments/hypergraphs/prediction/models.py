@@ -80,7 +80,7 @@ class PropagatedRows(nn.Module):
     def __init__(self, channels_in: int, channels: int, layers: int, dropout: float) -> None:
         super().__init__()
         widths: dict[str, Any] = {"channels_in": channels_in, "channels": channels, "channels_out": channels}
-        self.model = PropagationEncoder(**widths, layers=layers, heads=4, dropout=dropout, keep=0.5)
+        self.model = PropagationEncoder(**widths, layers=layers, heads=4, dropout=dropout, keep=0.5, gate=0.05)
 
     def forward(self, x: Observed) -> Tensor:
         rows: Tensor = self.model(x.features, x.incidence, x.alike)
