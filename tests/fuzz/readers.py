@@ -37,7 +37,17 @@ def npz(**arrays: Any) -> bytes:
 
 def all_readers(work: Path) -> list[Reader]:
     """All of them; trainings of a second make the files of models and runs."""
-    return [*graphs(), *tables(), *molecules(work), *published(), *archives(), *runs(work), *settings(), *jets(work)]
+    return [
+        *graphs(),
+        *own_graphs(),
+        *tables(),
+        *molecules(work),
+        *published(),
+        *archives(),
+        *runs(work),
+        *settings(),
+        *jets(work),
+    ]
 
 
 HIF = {
@@ -284,3 +294,46 @@ def jets(work: Path) -> list[Reader]:
     write_jets(work / "jets.root", sample)
     raw = (work / "jets.root").read_bytes()
     return [Reader("jets, ROOT", {"jets.root": raw}, change.mutate_bytes, lambda folder: read_jets(folder / "jets.root"))]
+
+
+def own_graphs() -> list[Reader]:
+    """Graphs in the forms of others."""
+    from anyorder.experiments.graphs.readers.anything import read_graphs
+
+    pairs = np.array([[0, 1, 1, 2], [1, 0, 2, 1]])
+    arrays = npz(edge_index=pairs, x=np.ones((3, 2), np.float32), y=np.arange(3), batch=np.zeros(3, int))
+    nodes = [{"id": n, "a": 1.5 * n, "label": "xy"[n % 2]} for n in range(4)]
+    links = [{"source": n, "target": n + 1, "w": 1.0} for n in range(3)]
+    linked = json.dumps({"directed": False, "multigraph": False, "graph": {}, "nodes": nodes, "links": links}).encode()
+    gml = b'graph [\n node [ id 0 label "a" w 1.5 ]\n node [ id 1 label "b" w 2 ]\n edge [ source 0 target 1 v 3 ]\n]\n'
+    graphml = (
+        b'<?xml version="1.0"?><graphml xmlns="http://graphml.graphdrawing.org/xmlns"><key id="d0" for="node" '
+        b'attr.name="w" attr.type="double"/><graph edgedefault="undirected"><node id="a"><data key="d0">1.5</data></node>'
+        b'<node id="b"><data key="d0">2</data></node><edge source="a" target="b"/></graph></graphml>'
+    )
+    tables = {"edges.csv": b"source,target,w\na,b,1\nb,c,2\n", "nodes.csv": b"node,x,kind\na,1,p\nb,2,q\nc,3,p\n"}
+    tu = {
+        "D_A.txt": b"1, 2\n2, 1\n3, 4\n4, 3\n",
+        "D_graph_indicator.txt": b"1\n1\n2\n2\n",
+        "D_graph_labels.txt": b"0\n1\n",
+        "D_node_attributes.txt": b"0.5, 1\n1, 2\n3, 1\n0, 0\n",
+    }
+    geom = {
+        "out1_graph_edges.txt": b"node_id\tnode_id\n0\t1\n1\t2\n",
+        "out1_node_feature_label.txt": b"node_id\tfeature\tlabel\n0\t0,1\t0\n1\t1,0\t1\n2\t1,1\t0\n",
+        "split_0.npz": npz(**{f"{part}_mask": np.arange(3) == n for n, part in enumerate(("train", "val", "test"))}),
+    }
+    folders = {"tables": (tables, change.TABLE), "TU folder": (tu, change.TABLE), "Geom-GCN folder": (geom, change.NPZ)}
+    files = {
+        "x.npz": (arrays, change.NPZ),
+        "x.json": (linked, change.JSON),
+        "x.gml": (gml, change.mutate_bytes),
+        "x.graphml": (graphml, change.mutate_bytes),
+    }
+
+    def reader(name: str) -> Reader:
+        return Reader(
+            f"graphs, {name[2:]}", {name: files[name][0]}, files[name][1], lambda folder: read_graphs(folder / name)
+        )
+
+    return [*map(reader, files), *(Reader(f"graphs, {name}", *held, read_graphs) for name, held in folders.items())]

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from torch import Tensor, nn
 
+from anyorder.arrays import digest
 from anyorder.experiments.graphs.batch import GraphArrays, GraphBatch
 from anyorder.experiments.graphs.columns import Columns, Ints
 from anyorder.experiments.graphs.encoding import Encoding
@@ -76,7 +77,8 @@ class GraphTask(Task):
         parts = self.parts(graphs, seed)
         shapes = self.shapes(graphs, parts)
         train, valid, test = self.datasets(graphs, parts, shapes, seed)
-        return Splits(train, valid, test, shapes)
+        rows = (parts.train, parts.valid, parts.test)
+        return Splits(train, valid, test, shapes, digest=digest(*graphs.arrays(), *rows))
 
     def parts(self, graphs: GraphSet, seed: int) -> RowParts:
         """The parts of the rows that have targets."""

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from anyorder.experiments.graphs.columns import Columns, Ints
+from anyorder.experiments.graphs.columns import Columns, Floats, Ints
 
 Level = Literal["graphs", "nodes", "links"]
 LEVELS: tuple[Level, ...] = ("graphs", "nodes", "links")
@@ -74,6 +74,11 @@ class GraphSet:
         )
         made._check()
         return made._sorted()._merged(duplicates)
+
+    def arrays(self) -> list[Ints | Floats]:
+        """All numbers and categories, to tell these graphs from others."""
+        tables = (self.node_columns, self.edge_columns, self.graph_columns)
+        return [self.edges, self.node_graph, *(part for table in tables for part in (table.numbers, table.categories))]
 
     def _check(self) -> None:
         nodes, edges = len(self.node_graph), len(self.edges)

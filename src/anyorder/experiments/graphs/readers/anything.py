@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from anyorder.errors import reading
 from anyorder.experiments.graphs.readers.arrays import is_saved, load_arrays, read_arrays
 from anyorder.experiments.graphs.readers.geom import is_geom, read_geom
 from anyorder.experiments.graphs.readers.networkx_files import FORMATS, read_networkx_file
@@ -29,11 +31,19 @@ class ReadOptions:
 
 def read_graphs(path: Path, options: ReadOptions | None = None) -> GraphSet:
     """The graphs of a file or folder."""
-    options = options or ReadOptions()
-    if path.is_dir():
-        return _folder(path, options)
     if not path.exists():
         raise FileNotFoundError(f"there is no file or folder {path}")
+    with reading(path), warnings.catch_warnings():
+        warnings.simplefilter("error")  # numbers that do not fit, files without data
+        warnings.filterwarnings("ignore", module="networkx")  # a key without a type is text
+        warnings.filterwarnings("ignore", category=DeprecationWarning)
+        warnings.filterwarnings("ignore", category=FutureWarning)
+        return _read(path, options or ReadOptions())
+
+
+def _read(path: Path, options: ReadOptions) -> GraphSet:
+    if path.is_dir():
+        return _folder(path, options)
     ending = path.suffix.lower()
     if ending in FORMATS:
         return read_networkx_file(path, duplicates=options.duplicates)

@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from anyorder.arrays import read_arrays as read_npz_arrays
+from anyorder.errors import InputError, reading
 from anyorder.experiments.graphs.columns import Columns, Ints
 from anyorder.experiments.graphs.readers.tu import one_direction
 from anyorder.experiments.graphs.values import Duplicates, GraphSet, Level
 from anyorder.extras import require
 from anyorder.files import replacing
 
+MOST = 2**27
 MASKS = {"train_mask": "train", "val_mask": "valid", "test_mask": "test"}
 
 
@@ -22,11 +25,8 @@ def read_arrays(path: Path, *, duplicates: Duplicates = "refuse") -> GraphSet:
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     try:
-        if path.suffix == ".npz":
-            with np.load(path, allow_pickle=False) as held:
-                arrays = {name: held[name] for name in held.files}
-        else:
-            arrays = require("safetensors.numpy", "train").load_file(path)
+        read = read_npz_arrays if path.suffix == ".npz" else require("safetensors.numpy", "train").load_file
+        arrays = read(path)
     except Exception as error:
         form = "an NPZ file" if path.suffix == ".npz" else "a safetensors file"
         raise ValueError(f"{path} is not {form} of plain arrays: {str(error).splitlines()[0]}") from error
@@ -42,7 +42,7 @@ def from_arrays(arrays: Mapping[str, Any], *, duplicates: Duplicates = "refuse",
         raise ValueError(f"edge_index must have the shape (2, edge), got {pairs.shape}")
     nodes = _count(arrays, pairs)
     graph = np.asarray(arrays["batch"], np.int64) if "batch" in arrays else np.zeros(nodes, np.int64)
-    count = int(graph.max(initial=0)) + 1
+    count = _bounded(int(graph.max(initial=0)) + 1)
     columns: dict[Level, Columns] = {
         "graphs": Columns.empty(count),
         "nodes": _block(Columns.empty(nodes), "x", arrays.get("x")),
@@ -99,15 +99,15 @@ def save_arrays(path: Path, graphs: GraphSet) -> None:
 def is_saved(path: Path) -> bool:
     """Whether a file is one of `save_arrays`."""
     try:
-        with np.load(path, allow_pickle=False) as held:
-            return "node_number_names" in held.files
-    except (OSError, ValueError):
+        return "node_number_names" in read_npz_arrays(path)
+    except InputError:
         return False
 
 
 def load_arrays(path: Path) -> GraphSet:
     """Graphs of `save_arrays`."""
-    with np.load(path, allow_pickle=False) as held:
+    held = read_npz_arrays(path)
+    with reading(path, "a whole file of graphs"):
         tables = {}
         for name in ("node", "edge", "graph"):
             categories = tuple(held[f"{name}_category_names"].tolist())
@@ -132,8 +132,15 @@ def _count(arrays: Mapping[str, Any], pairs: Ints) -> int:
         if arrays.get(name) is not None:
             return len(arrays[name])
     if arrays.get("num_nodes") is not None:
-        return int(np.asarray(arrays["num_nodes"]).reshape(-1)[0])
-    return int(pairs.max(initial=-1)) + 1
+        return _bounded(int(np.asarray(arrays["num_nodes"]).reshape(-1)[0]))
+    return _bounded(int(pairs.max(initial=-1)) + 1)
+
+
+def _bounded(count: int) -> int:
+    """A number of nodes or graphs, for which memory is taken."""
+    if count > MOST:
+        raise InputError(f"expected at most {MOST:,} nodes and graphs, got {count:,}")
+    return count
 
 
 def _target(values: Any, graphs: int, nodes: int, edges: int) -> tuple[Level, Any]:

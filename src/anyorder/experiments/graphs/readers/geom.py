@@ -6,10 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
+from anyorder.arrays import read_arrays
+from anyorder.errors import InputError
 from anyorder.experiments.graphs.columns import Columns, Floats, Ints
 from anyorder.experiments.graphs.values import GraphSet
 
 EDGES, NODES = "out1_graph_edges.txt", "out1_node_feature_label.txt"
+MOST_FEATURES = 2**20
 
 
 def is_geom(folder: Path) -> bool:
@@ -42,12 +45,12 @@ def read_split(path: Path, rows: int) -> list[str]:
     """The part of each row, from masks ``train_mask``, ``val_mask`` and ``test_mask``."""
     names = {"train_mask": "train", "val_mask": "valid", "test_mask": "test"}
     parts = [""] * rows
-    with np.load(path, allow_pickle=False) as held:
-        for mask, name in names.items():
-            if mask not in held or held[mask].shape != (rows,):
-                raise ValueError(f"{path}: expected {mask} with one value for each of {rows} nodes")
-            for row in np.flatnonzero(held[mask]).tolist():
-                parts[row] = name
+    held = read_arrays(path)
+    for mask, name in names.items():
+        if mask not in held or held[mask].shape != (rows,):
+            raise InputError(f"{path}: expected {mask} with one value for each of {rows} nodes")
+        for row in np.flatnonzero(held[mask]).tolist():
+            parts[row] = name
     return parts
 
 
@@ -61,6 +64,8 @@ def _nodes(path: Path) -> tuple[list[str], Floats, list[str]]:
     if len({len(values) for values in lists}) == 1 and max(map(max, lists)) <= 1:
         features = np.array(lists, np.float32)
     else:  # places of the ones
+        if any(not 0 <= value < MOST_FEATURES for values in lists for value in values):
+            raise InputError(f"{path}: features must be places below {MOST_FEATURES:,}")
         features = np.zeros((len(lists), 1 + max(max(values, default=0) for values in lists)), np.float32)
         for row, values in enumerate(lists):
             features[row, values] = 1.0

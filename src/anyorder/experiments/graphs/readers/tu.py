@@ -30,6 +30,10 @@ def read_tu(folder: Path, *, duplicates: Duplicates = "refuse") -> GraphSet:
     nodes = _columns(folder, name, "node", len(indicator), LABEL, "attribute")
     edges = _columns(folder, name, "edge", len(pairs), LABEL, "attribute")
     num_graphs = int(indicator.max(initial=0))
+    if num_graphs > len(indicator):
+        raise ValueError(
+            f"{folder}: graphs are numbered from 1 to {num_graphs}, more than there are nodes, {len(indicator)}"
+        )
     graphs = _columns(folder, name, "graph", num_graphs, LABEL, TARGET)
     pairs, edges, directed = one_direction(pairs, edges)
     return GraphSet.build(
