@@ -7,7 +7,7 @@ LOG := $(VENV)/pip.log
 EXTRAS := fast,train,pyg,molecules,jets,hypergraphs,plot,dev
 export OMP_NUM_THREADS ?= 2
 
-.PHONY: demo test test-slow check setup bench clean fuzz kill
+.PHONY: demo test test-slow check setup bench clean fuzz kill docs test-browser
 
 # Table 1 of the paper on the quick scale: a few minutes on two cores.
 demo: setup
@@ -41,6 +41,15 @@ RUNS ?= 20
 kill: setup
 	PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m kills --runs $(RUNS)
 
+# The site in build/site, to be opened from the file system; a broken link or a missing page is an error.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 $(BIN)/mkdocs build
+	@echo "docs: build/site/index.html"
+
+# The pages in a real browser. Needs Chromium and its driver (Debian: apt-get install chromium chromium-driver), else it is skipped.
+test-browser: docs $(VENV)/.browser
+	$(BIN)/python -m pytest -rs tests/browser
+
 setup: $(STAMP)
 
 # What pip says goes to a log, which is shown if it fails. pythia8mc has no source build that works everywhere: take its
@@ -55,6 +64,11 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PIP) install --constraint constraints.txt --only-binary=pythia8mc,fastjet --editable ".[$(EXTRAS)]" $(QUIETLY)
 	@touch $(STAMP)
 	@echo "setup: done"
+
+$(VENV)/.docs $(VENV)/.browser: $(VENV)/.%: $(STAMP)
+	@echo "setup: installing the extra $* ($(if $(filter docs,$*),mkdocs and its theme,selenium))"
+	@$(PIP) install --constraint constraints.txt --editable ".[$*]" $(QUIETLY)
+	@touch $@
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

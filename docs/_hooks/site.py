@@ -1,0 +1,82 @@
+"""What the build adds to the pages that are written by hand: results, the command line, examples, gallery, playground."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+HOOKS = Path(__file__).parent
+ROOT = HOOKS.parents[1]
+sys.path.insert(0, str(HOOKS))
+
+import command_line  # noqa: E402
+import drawings  # noqa: E402
+import formulas  # noqa: E402
+import reference  # noqa: E402
+import results  # noqa: E402
+
+_MOVED = {  # links that pages have in the repository, and where they lead on the site
+    "../results/README.md": "results/notes.md",
+    "../results/jets_statistics.md": "results/jets_statistics.md",
+    "../results/scaling/scaling.csv": "results/scaling/scaling.csv",
+    "../results/scaling/scaling.png": "results/scaling/scaling.png",
+    "../CONTRIBUTING.md": "project/contributing.md",
+    "../examples/own_experiment": "project/examples.md",
+    "../examples/own_sets.py": "project/examples.md",
+    "../CHANGELOG.md": "project/changelog.md",
+}
+
+
+def on_config(config: Any) -> Any:
+    """Put the generated pages, and those written elsewhere, into the navigation."""
+    for section in config["nav"]:
+        if "Results" in section:
+            section["Results"] = [f"results/{name}" for name in results.pages()]
+        if "Understand" in section and (ROOT / "docs/core.md").exists():
+            section["Understand"].insert(1, "core.md")
+    return config
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the generated pages."""
+    made: dict[str, str | bytes] = {f"results/{name}": text for name, text in results.pages().items()}
+    made |= {f"reference/{name}": text for name, text in reference.pages().items()}
+    made["assets/classes_2_2.svg"] = drawings.classes(2, 2)
+    made["reference/command_line.md"] = command_line.page()
+    made["project/examples.md"] = _examples()
+    made["project/contributing.md"] = _contributing()
+    made["project/changelog.md"] = _read("CHANGELOG.md")
+    for name in ("scaling.csv", "scaling.png"):
+        made[f"results/scaling/{name}"] = (ROOT / "results/scaling" / name).read_bytes()
+    for path, content in made.items():
+        files.append(File.generated(config, path, content=content))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
+    """Lead links out of the folder to the pages made here, and draw formulas between dollars."""
+    up = "../" * page.file.src_uri.count("/")
+    for old, new in _MOVED.items():
+        markdown = re.sub(rf"\]\({re.escape(old)}(?=[)#])", f"]({up}{new}", markdown)
+    return re.sub(r"\$\$(.+?)\$\$", lambda found: formulas.convert(found[1], display="block"), markdown)
+
+
+def _examples() -> str:
+    parts = ["# Examples\n\nThe scripts of the folder `examples`, which the tests run.\n"]
+    for path in sorted((ROOT / "examples").rglob("*")):
+        if path.suffix in (".py", ".toml") and "egg-info" not in str(path):
+            kind = "python" if path.suffix == ".py" else "toml"
+            parts.append(f"## `{path.relative_to(ROOT)}`\n\n```{kind}\n{path.read_text(encoding='utf-8').rstrip()}\n```\n")
+    return "\n".join(parts)
+
+
+def _contributing() -> str:
+    return _read("CONTRIBUTING.md").replace("](examples/own_experiment)", "](examples.md)")
+
+
+def _read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
