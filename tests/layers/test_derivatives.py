@@ -16,6 +16,7 @@ from anyorder import (
     Softmax,
     SparseIndexSet,
 )
+from anyorder.layers.module import FeatureModule
 from anyorder.ops import segment
 from anyorder.ops.backends import use_backend
 
@@ -139,3 +140,24 @@ def test_nan_in_one_graph_stays_there(kernel):
     out = layer(Features.of_rows(index, given)).rows
     out[3:].sum().backward()
     assert out[3:].isfinite().all() and given.grad[3:].isfinite().all()
+
+
+def test_backward_hooks_fire():
+    index, seen = graph(), {}
+    model = Encoder(order_in=2, orders=(2, 0), channels_in=2, channels=4, channels_out=1, heads=1, head_channels=2).double()
+    handles = []
+    for name, module in model.named_modules():
+        if isinstance(module, FeatureModule):
+            handles.append(
+                module.register_full_backward_hook(lambda _, given, got, name=name: seen.update({name: (given, got)}))
+            )
+    x = rows_of(index).requires_grad_()
+    model(Features(index, x)).rows.sum().backward()
+    assert {"", "project", "layers.0", "layers.0.attention", "layers.1"} <= seen.keys()
+    torch.testing.assert_close(seen[""][0][0], x.grad)
+    assert torch.equal(seen[""][1][0], torch.ones(1, 1, dtype=torch.float64))
+    for handle in handles:
+        handle.remove()
+    seen.clear()
+    model(Features(index, x)).rows.sum().backward()
+    assert not seen

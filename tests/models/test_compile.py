@@ -131,9 +131,21 @@ def test_few_graphs_serve_batches_of_any_size(orders):
     assert len(graphs) <= 3  # the first batch, one with other sizes, and one more where some sizes were equal by chance
 
 
-def test_a_model_that_is_not_prepared_says_so():
+@pytest.mark.parametrize("options", [{}, {"dynamic": True}], ids=["default", "dynamic"])
+def test_a_model_prepares_by_itself_outside_of_its_graph(options):
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    model = encoder(2, (2, 0), KERNEL)
+    whole = torch.compile(model, backend="eager", **options)
+    for seed in range(4):
+        x = random_features(2, num_nodes=6 + 5 * seed, generator=torch.Generator().manual_seed(seed))
+        torch.testing.assert_close(whole(x).rows, model(x).rows, rtol=1e-4, atol=1e-4)
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] <= 3
+
+
+def test_a_whole_graph_needs_a_prepared_index_set():
     model, x = encoder(1, (1,), KERNEL), features(1, "sparse")
-    with pytest.raises(torch._dynamo.exc.Unsupported, match=r"call model.prepare\(x.index\)"):
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="prepare"):
         compiled(model, "eager")[0](x)
 
 

@@ -30,6 +30,15 @@ class ColumnSpan:
         return self.role if self.role == "direct" else f"{self.role}[{self.attend}] x {self.classes}"
 
 
+def module_name(pattern: SetPartition) -> str:
+    """A pattern as the name of a module or weight: the block of each axis.
+
+    >>> module_name(SetPartition((0, 0, 1)))
+    'p0_0_1'
+    """
+    return "p" + "_".join(map(str, pattern.labels))
+
+
 @dataclass(frozen=True)
 class Project:
     """Rows of a pattern: for each pointwise class, the input row that it reads times a matrix, added up.
@@ -46,12 +55,15 @@ class Project:
     """The numbers of the classes that keep all nodes."""
     roles: tuple[Role, ...] = field(init=False, repr=False)
     """What the columns are for, each once."""
+    name: str = field(init=False, repr=False)
+    """Of the weights."""
 
     def __post_init__(self) -> None:
         blocks = self.pattern.num_blocks
         whole = tuple(n for n, cls in enumerate(self.classes) if cls.source.num_blocks == blocks)
         object.__setattr__(self, "whole", whole)
         object.__setattr__(self, "roles", tuple(dict.fromkeys(each.role for each in self.columns)))
+        object.__setattr__(self, "name", module_name(self.pattern))
 
     def __str__(self) -> str:
         reads = " + ".join(f"{cls.name.split(' ')[0]} w{n}" for n, cls in enumerate(self.classes)) or "bias"
@@ -64,6 +76,10 @@ class Values:
 
     pattern: SetPartition
     columns: tuple[ColumnSpan, ...]
+    name: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", module_name(self.pattern))
 
     def __str__(self) -> str:
         return f"project   source {self.pattern.name}: {', '.join(map(str, self.columns))}"
@@ -77,9 +93,11 @@ class Attend:
     classes: tuple[EquivalenceClass, ...]
     attention: Attention
     pool: Pool = field(init=False, repr=False)
+    is_global: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pool", self.classes[0].pool)
+        object.__setattr__(self, "is_global", not self.pool.blocks)
 
     @property
     def target(self) -> SetPartition:
@@ -102,6 +120,10 @@ class Combine:
     pattern: SetPartition
     attends: tuple[int, ...]
     is_direct: bool
+    name: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", module_name(self.pattern))
 
     def __str__(self) -> str:
         parts = [f"[{', '.join(map(str, self.attends))}] w"] if self.attends else []

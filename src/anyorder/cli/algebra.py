@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from anyorder.algebra import KINDS, formula, meaning, select
+from anyorder.algebra import KINDS, EquivalenceClass, Program, attention_program, formula, linear_program, meaning, select
 from anyorder.algebra.selections import CRITERIA
 from anyorder.errors import InputError
 
@@ -30,6 +30,13 @@ def add_commands(commands: Any) -> None:
         help=f"which classes; names with commas between must all hold: {listed} (default: all)",
     )
     parser.add_argument("--all", action="store_true", help=f"list more than {MANY:,} classes, too")
+    parser.add_argument(
+        "--program",
+        nargs="?",
+        const="relaxed",
+        choices=("linear", "mean", "softmax", "relaxed", "exact"),
+        help="print the steps of a layer with these classes: linear (sums or means), or attention (default: relaxed)",
+    )
     parser.add_argument("--draw", type=Path, metavar="FILE", help="draw each class into a PNG, SVG or PDF file")
     parser.set_defaults(run=show_classes)
 
@@ -56,6 +63,14 @@ def bell(order: int) -> int:
     return row[0]
 
 
+def _program(args: argparse.Namespace, chosen: tuple[EquivalenceClass, ...]) -> Program:
+    if args.program in ("linear", "mean"):
+        return linear_program(args.order_in, args.order_out, chosen, "sum" if args.program == "linear" else "mean")
+    attention = "softmax" if args.order_out == 0 else args.program
+    same = args.order_in == args.order_out
+    return attention_program(args.order_in, args.order_out, chosen, (attention, attention), same)
+
+
 def show_classes(args: argparse.Namespace) -> int:
     if args.order_in < 0 or args.order_out < 0:
         raise ValueError(f"orders must be at least 0, got {args.order_in} and {args.order_out}")
@@ -64,6 +79,9 @@ def show_classes(args: argparse.Namespace) -> int:
     chosen = sorted(select(args.order_in, args.order_out, args.selection), key=lambda cls: KINDS.index(cls.kind))
     if not args.all:
         _check_few(len(chosen), args)
+    if args.program:
+        print(_program(args, select(args.order_in, args.order_out, args.selection)))
+        return 0
     rows = [(cls.kind, cls.name, str(cls), formula(cls), meaning(cls)) for cls in chosen]
     lines = [("kind", "name", "class", "formula", "meaning"), *rows]
     widths = [max(len(line[n]) for line in lines) for n in range(5)]

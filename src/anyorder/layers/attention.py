@@ -9,19 +9,21 @@ import torch
 from torch import Tensor, nn
 
 from anyorder.algebra import EquivalenceClass, Selection, SetPartition, attention_program, pointwise_into, select
-from anyorder.algebra.program import Attend, ColumnSpan, Combine, Program, Project, Values, pooled
+from anyorder.algebra.program import Attend, ColumnSpan, Combine, Program, Project, Values, module_name, pooled
 from anyorder.layers.checks import check_input, check_orders, check_positive
 from anyorder.layers.kernels import FeatureKernel, Kernel, RandomFeatures, Softmax
+from anyorder.layers.module import FeatureModule
 from anyorder.layers.projection import Parts, PointwiseProjection, add_product, init_uniform, project
 from anyorder.layouts import Features, IndexSet
 from anyorder.ops.dropout import Dropout
+from anyorder.ops.features import FeatureMap
 
 Coupling = Literal["relaxed", "exact"]
 Kernels = Kernel | Mapping[str, Kernel]
 """One kernel, or one for the ``local`` and one for the ``global`` classes."""
 
 
-class EquivariantAttention(nn.Module):
+class EquivariantAttention(FeatureModule):
     r"""Attention from order k to order l over every equivalence class (Eq. 10).
 
     .. math:: Y_j = \sum_{h, \mu} \sum_{i} \alpha^{h,\mu}_{ij} A_i w^V_{h,\mu} w^O_{h,\mu}
@@ -96,22 +98,26 @@ class EquivariantAttention(nn.Module):
             return PointwiseProjection(classes=classes, channels_in=channels, channels_out=out, bias=bias)
 
         into = {p: pointwise_into(self.order_in, p) for p in {*self.reading, *self.writing}}
-        self.query = nn.ModuleDict({_name(p): lightweight(into[p], len(c) * width) for p, c in self.writing.items()})
-        self.key = nn.ModuleDict({_name(p): lightweight(into[p], len(c) * width) for p, c in self.reading.items()})
-        self.pointwise = nn.ModuleDict({_name(p): lightweight(c, channels, bias=False) for p, c in direct.items()})
-        self.value = nn.ParameterDict({_name(p): torch.empty(channels, len(c) * width) for p, c in self.reading.items()})
-        self.output = nn.ParameterDict({_name(p): torch.empty(len(c) * width, channels) for p, c in self.writing.items()})
+        self.query = nn.ModuleDict({module_name(p): lightweight(into[p], len(c) * width) for p, c in self.writing.items()})
+        self.key = nn.ModuleDict({module_name(p): lightweight(into[p], len(c) * width) for p, c in self.reading.items()})
+        self.pointwise = nn.ModuleDict({module_name(p): lightweight(c, channels, bias=False) for p, c in direct.items()})
+        self.value = nn.ParameterDict(
+            {module_name(p): torch.empty(channels, len(c) * width) for p, c in self.reading.items()}
+        )
+        self.output = nn.ParameterDict(
+            {module_name(p): torch.empty(len(c) * width, channels) for p, c in self.writing.items()}
+        )
         for value in self.value.values():
             init_uniform(value, channels)
         for output in self.output.values():
             init_uniform(output, width)
 
     def prepare(self, index: IndexSet, target: IndexSet | None = None) -> IndexSet:
-        """Build now what a pass over ``index`` needs to know of it; returns the index set that the layer writes to."""
-        target = index.target(self.order_out, target)
+        given, target = target, index.target(self.order_out, target)
         index.arrange()
         target.arrange()
         index.plan(target).prepare(self._program(index, target))
+        self.mark_prepared(index, given)
         return target
 
     def _program(self, index: IndexSet, target: IndexSet) -> Program:
@@ -119,60 +125,56 @@ class EquivariantAttention(nn.Module):
 
     def forward(self, x: Features, target: IndexSet | None = None) -> Features:
         check_input(self, x, self.order_in, self.channels_in, next(self.parameters()))
-        target = x.target(self.order_out, target)
+        self.prepare_outside(x, target)
+        target = x.index.target(self.order_out, target)
         program = self._program(x.index, target)
-        read = x.index.split(x.rows)
+        read, phi = x.index.split(x.rows), self.feature_maps()
+        made: dict[tuple[str, object], Tensor] = {}  # what earlier steps made, by role and attention or pattern
         parts: Parts = {}
-        made: dict[tuple[str, int], Tensor] = {}  # what earlier steps made: by role and number of the attention
-        direct: Parts = {}
         for step, known in zip(program.steps, x.index.plan(target).prepare(program), strict=True):
             if isinstance(step, Project):
-                rows = project(step, known, read, *self._weights(step))
-                self._cut(rows, step.columns, made)
-                if ("direct", -1) in made:
-                    direct[step.pattern] = made.pop(("direct", -1))
+                self._cut(project(step, known, read, *self._weights(step)), step.columns, made, step.pattern)
             elif isinstance(step, Values):
-                self._cut(read[step.pattern] @ self.value[_name(step.pattern)], step.columns, made)
+                self._cut(read[step.pattern] @ self.value[step.name], step.columns, made, step.pattern)
             elif isinstance(step, Attend):
-                given = [made.pop((role, step.number)) for role in ("query", "key", "value")]
-                made["received", step.number] = self._attend(step, known, *given)
+                n = step.number
+                query, key, value = made.pop(("query", n)), made.pop(("key", n)), made.pop(("value", n))
+                kernel, features = self.kernels[step.is_global], phi[step.is_global]
+                received = kernel.attend(known, query, key, value, features, self.normalize)
+                made["received", n] = received.flatten(1)
             elif isinstance(step, Combine):
                 received = [made.pop(("received", number)) for number in step.attends]
-                parts[step.pattern] = self._combine(step, known, received, direct.get(step.pattern), x.rows)
-        return Features.of_rows(target, self.dropout(target.assemble(parts)))
+                parts[step.pattern] = self._combine(step, known, received, made.get(("direct", step.pattern)), x.rows)
+        rows = target.assemble(parts)
+        return Features.of_rows(target, self.dropout(rows) if self.dropout.p else rows)
+
+    def feature_maps(self) -> tuple[FeatureMap | None, FeatureMap | None]:
+        """phi of the local and of the global classes."""
+        local, other = self.kernels
+        first = local.feature_map(getattr(self, "directions"))  # noqa: B009
+        return first, first if other is local else other.feature_map(getattr(self, "directions_global"))  # noqa: B009
 
     def _weights(self, step: Project) -> tuple[Tensor | None, Tensor | None]:
         """The weight and bias of a step: those of queries, keys and the direct part side by side."""
         maps = {"query": self.query, "key": self.key, "direct": self.pointwise}
-        some: list[Any] = [maps[role][_name(step.pattern)] for role in step.roles]
+        some: list[Any] = [maps[role][step.name] for role in step.roles]
         if len(some) == 1:
             return some[0].weight, some[0].bias
         weight = None if some[0].weight is None else torch.cat([each.weight for each in some], 2)
         zeros = [each.bias if each.bias is not None else each.weight.new_zeros(each.channels_out) for each in some]
         return weight, torch.cat(zeros)
 
-    def _cut(self, rows: Tensor, columns: Sequence[ColumnSpan], made: dict[tuple[str, int], Tensor]) -> None:
+    def _cut(
+        self, rows: Tensor, columns: Sequence[ColumnSpan], made: dict[tuple[str, object], Tensor], pattern: SetPartition
+    ) -> None:
         """Deal columns out to those who asked for them, all at once, so that gradients are put together in one step."""
         width = self.heads * self.head_channels
         widths = [self.channels_out if each.role == "direct" else each.classes * width for each in columns]
         for each, part in zip(columns, rows.split(widths, 1) if len(widths) > 1 else (rows,), strict=True):
-            made[each.role, each.attend] = part if each.role == "direct" else self._split(part)
-
-    def _split(self, rows: Tensor) -> Tensor:
-        """(entry, class x head x channel) to (entry, class, head, channel)."""
-        return rows.unflatten(1, (-1, self.heads, self.head_channels))
-
-    def _attend(self, step: Attend, known: object, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        """(query, class x head x channel): what the queries receive from each class."""
-        is_global = not step.pool.blocks
-        directions = self.directions_of(is_global)
-        return self.kernels[is_global].attend(known, query, key, value, directions, self.normalize).flatten(1)
-
-    def directions_of(self, is_global: bool) -> Tensor | None:
-        """The directions of the kernel of global or of local classes."""
-        other = is_global and self.kernels[1] is not self.kernels[0]
-        found: Tensor | None = getattr(self, "directions_global" if other else "directions")
-        return found
+            if each.role == "direct":
+                made["direct", pattern] = part
+            else:  # (entry, class, head, channel)
+                made[each.role, each.attend] = part.unflatten(1, (-1, self.heads, self.head_channels))
 
     def _combine(self, step: Combine, count: object, received: list[Tensor], direct: Tensor | None, like: Tensor) -> Tensor:
         """One product for all classes: several narrow ones would each write the whole output."""
@@ -180,7 +182,7 @@ class EquivariantAttention(nn.Module):
             assert isinstance(count, int)
             return like.new_zeros(count, self.channels_out) if direct is None else direct
         wide = received[0] if len(received) == 1 else torch.cat(received, 1)
-        weight = self.output[_name(step.pattern)]
+        weight = self.output[step.name]
         return wide @ weight if direct is None else add_product(direct, wide, weight)
 
     def kept(self, x: Features, target: IndexSet) -> int:
@@ -199,7 +201,7 @@ class EquivariantAttention(nn.Module):
         """
         if cls not in self.classes:
             raise ValueError(f"this layer does not use the class {cls}")
-        source, target = _name(cls.source), _name(cls.target)
+        source, target = module_name(cls.source), module_name(cls.target)
         if cls.kind == "pointwise":
             direct: Any = self.pointwise[target]
             return {"pointwise": direct.weight[direct.classes.index(cls)]}
@@ -226,11 +228,6 @@ class EquivariantAttention(nn.Module):
             f"{self.order_in} -> {self.order_out}, channels={self.channels_in}, heads={self.heads} x {self.head_channels}, "
             f"classes={len(self.classes)}, {kernel}, coupling={self.coupling!r}"
         )
-
-
-def _name(pattern: SetPartition) -> str:
-    """A pattern as a module name: the block of each axis."""
-    return "p" + "_".join(map(str, pattern.labels))
 
 
 def _check_kernels(

@@ -41,8 +41,8 @@ def attention_map(
         scores = torch.einsum("qhc,khc->hqk", query, key) / query.shape[-1] ** 0.5
         return scores.masked_fill(~related, -torch.inf).softmax(-1).nan_to_num(0.0)
     assert isinstance(kernel, FeatureKernel)
-    rows, directions = (query.unsqueeze(1), key.unsqueeze(1)), attention.directions_of(cls.kind == "global")
-    query, key, features = kernel.transform(plan.grouped((cls,)), *rows, directions, attention.normalize)
+    rows, phi = (query.unsqueeze(1), key.unsqueeze(1)), attention.feature_maps()[cls.kind == "global"]
+    query, key, features = kernel.transform(plan.grouped((cls,)), *rows, phi, attention.normalize)
     scores = torch.einsum("qhm,khm->hqk", features(query)[:, 0], features(key)[:, 0]) * related
     if not attention.normalize:
         return scores

@@ -10,6 +10,7 @@ from anyorder.algebra import Selection
 from anyorder.layers.attention import Coupling, EquivariantAttention, Kernels
 from anyorder.layers.checks import check_input, check_positive
 from anyorder.layers.linear import EquivariantLinear, lightweight_mlp
+from anyorder.layers.module import FeatureModule
 from anyorder.layers.recompute import keep_answers
 from anyorder.layouts import Features, IndexSet
 from anyorder.ops.backends import is_transformed
@@ -19,7 +20,7 @@ RECOMPUTED = 256 * 2**20
 """Bytes that a layer may keep for its backward pass before it recomputes them instead."""
 
 
-class EncoderLayer(nn.Module):
+class EncoderLayer(FeatureModule):
     r"""Attention and a lightweight MLP, each after a LayerNorm (Eq. 8, 9 and A.2.1).
 
     .. math:: H = [X +] Attn_{k \to l}(LN(X)), \quad Y = H + MLP_{l \to l}(LN(H))
@@ -82,13 +83,14 @@ class EncoderLayer(nn.Module):
         self.dropout = Dropout(dropout)
 
     def prepare(self, index: IndexSet, target: IndexSet | None = None) -> IndexSet:
-        """Build now what a pass over ``index`` needs to know of it; returns the index set that the layer writes to."""
         written = self.attention.prepare(index, target)
         self.widen.prepare(written)
+        self.mark_prepared(index, target)
         return self.narrow.prepare(written)
 
     def forward(self, x: Features, target: IndexSet | None = None) -> Features:
         check_input(self, x, self.order_in, self.channels_in, self.widen.weight)
+        self.prepare_outside(x, target)
         if self._shall_recompute(x, target):
             return checkpoint(self._forward, x, target, use_reentrant=False, context_fn=keep_answers)
         return self._forward(x, target)
@@ -106,9 +108,9 @@ class EncoderLayer(nn.Module):
             h = h.with_rows(x.rows + h.rows)
         update = lightweight_mlp(self.widen, self.narrow, self._between, h.with_rows(self.norm_mlp(h.rows)))
         if torch.is_grad_enabled() or self.training or torch.compiler.is_compiling() or update.dtype != h.rows.dtype:
-            return h.with_rows(h.rows + self.dropout(update))
+            return h.with_rows(h.rows + (self.dropout(update) if self.dropout.p else update))
         return h.with_rows(update.add_(h.rows))  # nothing else needs it
 
     def _between(self, hidden: Tensor) -> Tensor:
-        dropped: Tensor = self.dropout(self.activation(hidden))
-        return dropped
+        hidden = self.activation(hidden)
+        return self.dropout(hidden) if self.dropout.p else hidden

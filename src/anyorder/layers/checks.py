@@ -27,11 +27,12 @@ def check_input(layer: object, x: Features, order: int, channels: int, weight: T
     name = type(layer).__name__
     if not isinstance(x, Features):
         raise TypeError(f"{name} takes Features, got {type(x).__name__}")
-    if x.order != order:
+    rows = x.rows
+    if x.index.order != order:
         raise ValueError(f"{name} takes features of order {order}, got order {x.order}")
-    if x.channels != channels:
+    if rows.shape[-1] != channels:
         raise ValueError(f"{name} takes features of {channels} channels, got {x.channels}")
-    if x.device != weight.device:
+    if rows.device != weight.device:
         raise ValueError(f"{name} has its weights on {weight.device}, got features on {x.device}")
-    if x.dtype != weight.dtype and not torch.is_autocast_enabled(x.device.type):
+    if rows.dtype != weight.dtype and not torch.is_autocast_enabled(x.device.type):
         raise TypeError(f"{name} has weights of {weight.dtype}, got features of {x.dtype}")

@@ -27,10 +27,17 @@ class Kernel:
         return None
 
     def attend(
-        self, known: object, query: Tensor, key: Tensor, value: Tensor, directions: Tensor | None, normalize: bool
+        self, known: object, query: Tensor, key: Tensor, value: Tensor, features: FeatureMap | None, normalize: bool
     ) -> Tensor:
-        """(query, class, head, channel): what queries receive; ``known`` is what the plan knows of the classes."""
+        """(query, class, head, channel): what queries receive.
+
+        ``known`` is what the plan knows of the classes, ``features`` is ``feature_map`` of the directions.
+        """
         raise NotImplementedError
+
+    def feature_map(self, directions: Tensor | None) -> FeatureMap | None:
+        """phi with these directions, if the kernel has one."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -40,7 +47,7 @@ class Softmax(Kernel):
     is_linear = False
 
     def attend(
-        self, known: object, query: Tensor, key: Tensor, value: Tensor, directions: Tensor | None, normalize: bool
+        self, known: object, query: Tensor, key: Tensor, value: Tensor, features: FeatureMap | None, normalize: bool
     ) -> Tensor:
         assert isinstance(known, tuple)
         parts = []
@@ -70,20 +77,21 @@ class FeatureKernel(Kernel):
         raise NotImplementedError
 
     def transform(
-        self, known: Grouped, query: Tensor, key: Tensor, directions: Tensor | None, normalize: bool
+        self, known: Grouped, query: Tensor, key: Tensor, features: FeatureMap | None, normalize: bool
     ) -> tuple[Tensor, Tensor, FeatureMap]:
         """Queries, keys and the map that is still to be applied to them."""
-        return query, key, self.feature_map(directions)
+        assert features is not None
+        return query, key, features
 
     def attend(
-        self, known: object, query: Tensor, key: Tensor, value: Tensor, directions: Tensor | None, normalize: bool
+        self, known: object, query: Tensor, key: Tensor, value: Tensor, features: FeatureMap | None, normalize: bool
     ) -> Tensor:
         """Relaxed attention keeps the equalities of the classes (Eq. 21 and 29); exact attention is a signed sum of it."""
         if isinstance(known, Grouped):
-            query, key, features = self.transform(known, query, key, directions, normalize)
-            return segment_attention(query, key, value, known.keys, known.queries, features, normalize)[0]
+            query, key, left = self.transform(known, query, key, features, normalize)
+            return segment_attention(query, key, value, known.keys, known.queries, left, normalize)[0]
         assert isinstance(known, tuple)
-        return self._attend_exactly(known, query, key, value, directions, normalize)
+        return self._attend_exactly(known, query, key, value, features, normalize)
 
     def _attend_exactly(
         self,
@@ -91,15 +99,15 @@ class FeatureKernel(Kernel):
         query: Tensor,
         key: Tensor,
         value: Tensor,
-        directions: Tensor | None,
+        features: FeatureMap | None,
         normalize: bool,
     ) -> Tensor:
         """In double precision: where few keys of a large group are allowed, a small difference of large numbers is left."""
         kind = value.dtype
-        directions = None if directions is None else directions.double()
-        query, key, features = self.transform(known[0].terms[0], query.double(), key.double(), directions, normalize)
+        assert features is not None
+        query, key, left = self.transform(known[0].terms[0], query.double(), key.double(), features.double(), normalize)
         columns = zip(*(x.split(1, 1) for x in (query, key, value.double())), strict=True)
-        parts = [_signed_sum(one, rows, features, normalize) for one, rows in zip(known, columns, strict=True)]
+        parts = [_signed_sum(one, rows, left, normalize) for one, rows in zip(known, columns, strict=True)]
         return torch.cat(parts, 1).to(kind)
 
 
@@ -178,33 +186,30 @@ class RandomFeatures(FeatureKernel):
 
     def feature_map(self, directions: Tensor | None) -> FeatureMap:
         assert directions is not None
-        if self.kind == "softmax":
-            return FeatureMap("none")  # applied by ``transform``
-        return FeatureMap("relu", directions * directions.shape[1] ** -0.25, self.eps)
+        kind = "none" if self.kind == "softmax" else "relu"  # the softmax map is applied by ``transform``
+        return FeatureMap(kind, directions * directions.shape[1] ** -0.25, self.eps)
 
     def transform(
-        self, known: Grouped, query: Tensor, key: Tensor, directions: Tensor | None, normalize: bool
+        self, known: Grouped, query: Tensor, key: Tensor, features: FeatureMap | None, normalize: bool
     ) -> tuple[Tensor, Tensor, FeatureMap]:
         """The softmax map is applied here, its exponents shifted by their maximum, which cancels in N / Z up to eps.
 
         The maximum is taken per query, and per graph for keys, so that no graph sees another.
         """
-        features = self.feature_map(directions)
+        assert features is not None and features.directions is not None
         if self.kind == "relu":
             return query, key, features
-        assert directions is not None
-        asking, asked = _exponents(query, directions), _exponents(key, directions)
+        asking, asked = _exponents(query, features.directions), _exponents(key, features.directions)
         if normalize and len(key):
             asking = asking - asking.amax(-1, keepdim=True)
             asked = asked - _highest(asked.amax(-1, keepdim=True), known)
-        return asking.exp() + self.eps, asked.exp() + self.eps, features
+        return asking.exp() + self.eps, asked.exp() + self.eps, FeatureMap("none")
 
 
 def _exponents(x: Tensor, directions: Tensor) -> Tensor:
-    """w.x' - |x'|^2 / 2 with x' = x / d^(1/4)."""
-    width = x.shape[-1]
-    half_norm = x.square().sum(-1, keepdim=True) / (2 * math.sqrt(width))
-    return x @ (directions * width**-0.25).to(x.dtype).T - half_norm
+    """w.x' - |x'|^2 / 2 with x' = x / d^(1/4); ``directions`` are w / d^(1/4)."""
+    half_norm = x.square().sum(-1, keepdim=True) / (2 * math.sqrt(x.shape[-1]))
+    return x @ directions.to(x.dtype).T - half_norm
 
 
 def _highest(rows: Tensor, known: Grouped) -> Tensor:

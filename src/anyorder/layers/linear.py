@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from anyorder.algebra import EquivalenceClass, Selection, linear_program, select, set_partitions
 from anyorder.algebra.program import Average, Deliver, Project, Reduce, Step, linear_terms
 from anyorder.layers.checks import check_input, check_orders, check_positive
+from anyorder.layers.module import FeatureModule
 from anyorder.layers.projection import Parts, init_uniform, project
 from anyorder.layouts import Features, Groups, IndexSet, Plan
 from anyorder.ops.gather import add_spread
@@ -18,7 +19,7 @@ from anyorder.ops.gather import add_spread
 Reduction = Literal["sum", "mean"]
 
 
-class EquivariantLinear(nn.Module):
+class EquivariantLinear(FeatureModule):
     r"""Every permutation-equivariant linear map from order k to order l (Eq. 1).
 
     .. math:: Y_j = \sum_\mu \sum_i B^\mu_{ij} X_i W_\mu + b_{\lambda(j)}
@@ -73,17 +74,18 @@ class EquivariantLinear(nn.Module):
             init_uniform(self.bias, self.channels_in)
 
     def prepare(self, index: IndexSet, target: IndexSet | None = None) -> IndexSet:
-        """Build now what a pass over ``index`` needs to know of it; returns the index set that the layer writes to."""
-        target = index.target(self.order_out, target)
+        given, target = target, index.target(self.order_out, target)
         index.arrange()
         target.arrange()
         index.plan(target).prepare(self.program)
         for pattern in self.patterns:
             target.entries(pattern)
+        self.mark_prepared(index, given)
         return target
 
     def forward(self, x: Features, target: IndexSet | None = None) -> Features:
         check_input(self, x, self.order_in, self.channels_in, self.weight)
+        self.prepare_outside(x, target)
         target = x.target(self.order_out, target)
         parts = self.map_parts(x.index.plan(target), target, x.index.split(x.rows))
         return Features.of_rows(target, target.assemble(parts))

@@ -68,6 +68,9 @@ def project(
     if weight is None:
         assert bias is not None
         return bias.expand(count, -1)
+    if len(step.whole) == len(step.classes):
+        wide = beside([(parts[cls.source], read) for cls, read in zip(step.classes, reads, strict=True)])
+        return _product(wide, weight.flatten(0, 1), bias)
     tall, each = _apart(weight, step.whole)
     # the bias goes with the least rows, if each output entry reads one of them
     host = next((n for n in each if reads[n].missing is None), None)
@@ -86,8 +89,6 @@ def _apart(weight: Tensor, same: Sequence[int]) -> tuple[list[Tensor], dict[int,
 
     All are cut at once, so that their gradients are put together once; each index would have a gradient of the whole size.
     """
-    if len(same) == len(weight):
-        return [weight.flatten(0, 1)], {}
     runs: list[list[int]] = []
     for n in range(len(weight)):
         if n in same and runs and runs[-1][-1] in same:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import register_pytree_node
 
 from anyorder.layouts.complete import CompleteIndexSet, DenseIndexSet
 from anyorder.layouts.index_set import IndexSet
@@ -13,6 +15,7 @@ from anyorder.layouts.sparse import SparseIndexSet
 from anyorder.layouts.transfer import Transferable
 
 
+@dataclass(init=False, eq=False, repr=False)
 class Features(Transferable):
     """Values on the tuples of an index set. Immutable: methods return new features.
 
@@ -25,6 +28,10 @@ class Features(Transferable):
         values: (entries, channels); (batch, node, ..., node, channels) where the index set is dense.
         check: refuse values that are not finite.
     """
+
+    index: IndexSet
+    rows: Tensor
+    """(entry, channel)."""
 
     def __init__(self, index: IndexSet, values: Tensor, *, check: bool = True) -> None:
         if not isinstance(index, IndexSet):
@@ -90,6 +97,14 @@ class Features(Transferable):
 
     def __repr__(self) -> str:
         return f"Features({self.index}, channels={self.channels}, dtype={self.dtype})"
+
+
+register_pytree_node(  # so that torch.func, FSDP and others find the tensor inside
+    Features,
+    lambda x: ([x.rows], x.index),
+    lambda rows, index: Features.of_rows(index, next(iter(rows))),
+    serialized_type_name="anyorder.Features",
+)
 
 
 def collate(items: Sequence[Features]) -> Features:

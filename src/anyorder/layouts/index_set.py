@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -138,7 +139,8 @@ class IndexSet(Memory, Transferable, ABC):
 
     def _sorted(self) -> tuple[tuple[SetPartition, ...], list[int], list[Tensor] | None]:
         """The patterns, their numbers of entries, and where those stand; None if they are sorted."""
-        return self._once("sorted", self._sort)
+        known: Any = self._cache.get("sorted")
+        return self._once("sorted", self._sort) if known is None else known
 
     def _sort(self) -> tuple[tuple[SetPartition, ...], list[int], list[Tensor] | None]:
         patterns = set_partitions(self.order)

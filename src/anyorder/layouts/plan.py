@@ -86,7 +86,10 @@ class Plan(Memory, Transferable):
 
     def prepare(self, program: Program) -> tuple[Any, ...]:
         """What each step of a program needs to know, built once; a data-loader worker may do so ahead of the layer."""
-        return self._once(program.key, lambda: tuple(self._bind(step, program) for step in program.steps))
+        known: Any = self._cache.get(program.key)
+        if known is None:
+            known = self._once(program.key, lambda: tuple(self._bind(step, program) for step in program.steps))
+        return known
 
     def _bind(self, step: Step, program: Program) -> Any:
         if isinstance(step, Project):

@@ -12,11 +12,12 @@ from anyorder.layers import EncoderLayer, EquivariantLinear
 from anyorder.layers.attention import Coupling, Kernels
 from anyorder.layers.checks import check_orders, check_positive
 from anyorder.layers.linear import Reduction
+from anyorder.layers.module import FeatureModule
 from anyorder.layouts import Features, IndexSet
 from anyorder.ops.dropout import Dropout
 
 
-class Encoder(nn.Module):
+class Encoder(FeatureModule):
     """A higher-order Transformer: input projection, encoder layers, LayerNorm, linear head.
 
     >>> model = Encoder(order_in=2, orders=(2, 0), channels_in=7, channels=8, channels_out=1, heads=2, head_channels=4)
@@ -76,11 +77,8 @@ class Encoder(nn.Module):
         self.head = _head(channels, channels_out)
 
     def prepare(self, index: IndexSet, target: IndexSet | None = None) -> IndexSet:
-        """Build now what a pass over ``index`` needs to know of it; returns the index set that the model writes to.
-
-        A loader's workers may do this, and a compiled model needs it: its graph reads plans and does not make them.
-        """
         _check_target(target, self.orders)
+        self.mark_prepared(index, target)
         self.project.prepare(index)
         for layer in self.layers:
             index = layer.prepare(index, _target(target, layer.order_out))  # type: ignore[arg-type,operator]
@@ -89,13 +87,14 @@ class Encoder(nn.Module):
     def forward(self, x: Features, target: IndexSet | None = None) -> Features:
         """Features of the last order; ``target`` is the index set of the layers that write its order."""
         _check_target(target, self.orders)
+        self.prepare_outside(x, target)
         x = self.project(x)
         for layer in self.layers:
             x = layer(x, _target(target, layer.order_out))  # type: ignore[arg-type]
         return x.with_rows(self.head(self.norm(x.rows)))
 
 
-class EquivariantMLP(nn.Module):
+class EquivariantMLP(FeatureModule):
     """The invariant or equivariant MLP of Maron et al. (MLP_pi): equivariant linear layers with ReLU between.
 
     >>> model = EquivariantMLP(order_in=2, orders=(2, 2, 0), channels_in=3, channels=8, channels_out=1)
@@ -137,11 +136,8 @@ class EquivariantMLP(nn.Module):
         self.head = _head(channels, channels_out)
 
     def prepare(self, index: IndexSet, target: IndexSet | None = None) -> IndexSet:
-        """Build now what a pass over ``index`` needs to know of it; returns the index set that the model writes to.
-
-        A loader's workers may do this, and a compiled model needs it: its graph reads plans and does not make them.
-        """
         _check_target(target, self.orders)
+        self.mark_prepared(index, target)
         for layer in self.layers:
             index = layer.prepare(index, _target(target, layer.order_out))  # type: ignore[arg-type,operator]
         return index
@@ -149,6 +145,7 @@ class EquivariantMLP(nn.Module):
     def forward(self, x: Features, target: IndexSet | None = None) -> Features:
         """Features of the last order; ``target`` is the index set of the layers that write its order."""
         _check_target(target, self.orders)
+        self.prepare_outside(x, target)
         for number, layer in enumerate(self.layers):
             if number:
                 x = x.with_rows(self.dropout(self.activation(x.rows)))

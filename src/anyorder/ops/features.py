@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from anyorder.ops.activations import ACTIVATIONS, Activation
+from anyorder.ops.activations import ACTIVATIONS
 
 TORCH = {
     "where": torch.where,
@@ -18,6 +18,9 @@ TORCH = {
 """What the formulas call when tensors are given."""
 
 
+_BOUND = {name: activation.on(TORCH) for name, activation in ACTIVATIONS.items()}
+
+
 @dataclass(frozen=True, eq=False)
 class FeatureMap:
     """phi(x) = activation(w.x, eps) over the last axis; without directions w, activation(x, eps)."""
@@ -26,14 +29,18 @@ class FeatureMap:
     directions: Tensor | None = None
     eps: float = 0.0
 
+    def __post_init__(self) -> None:
+        if self.kind not in _BOUND:
+            _BOUND[self.kind] = ACTIVATIONS[self.kind].on(TORCH)
+
     def __call__(self, x: Tensor) -> Tensor:
         scores = x if self.directions is None else x @ self.directions.to(x.dtype).T
-        phi: Tensor = _formulas(self.kind).value(scores, self.eps)
+        phi: Tensor = _BOUND[self.kind].value(scores, self.eps)
         return phi
 
     def backward(self, grad: Tensor, phi: Tensor) -> Tensor:
         """The gradient of x from that of phi(x)."""
-        passed: Tensor = _formulas(self.kind).gradient(grad, phi, self.eps)
+        passed: Tensor = _BOUND[self.kind].gradient(grad, phi, self.eps)
         return passed if self.directions is None else passed @ self.directions.to(passed.dtype)
 
     def width(self, channels: int) -> int:
@@ -43,12 +50,3 @@ class FeatureMap:
     def double(self) -> FeatureMap:
         """The same map for numbers of double precision."""
         return FeatureMap(self.kind, None if self.directions is None else self.directions.double(), self.eps)
-
-
-_BOUND: dict[str, Activation] = {}
-
-
-def _formulas(kind: str) -> Activation:
-    if kind not in _BOUND:
-        _BOUND[kind] = ACTIVATIONS[kind].on(TORCH)
-    return _BOUND[kind]

@@ -69,12 +69,12 @@ def is_compiled(values: Tensor, size: int) -> bool:
         return False
     if torch.compiler.is_compiling():  # a compiled graph is for any number
         return backend_of(values) in ("numba", "products")
-    if is_transformed():
+    backend = forced()
+    if backend is not None:
+        return backend in ("numba", "products") and not is_transformed()
+    if size < FEW or values.device.type != "cpu" or is_transformed():
         return False
-    if forced() is not None:
-        return forced() in ("numba", "products")
-    large = size >= FEW and values.device.type == "cpu"
-    return large and compiled.get(str(values.dtype).removeprefix("torch.")) is not None
+    return compiled.get(str(values.dtype).removeprefix("torch.")) is not None
 
 
 def _rows(rows: Tensor | None, count: int) -> Tensor:

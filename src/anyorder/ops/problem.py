@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor
@@ -24,6 +23,11 @@ class Problem:
     queries: Queries
     features: FeatureMap
     normalize: bool
+    classes: int = field(init=False)
+    heads: int = field(init=False)
+    num_features: int = field(init=False)
+    size: int = field(init=False)
+    """Numbers in the products of features and values of all keys, and in what the queries read of them."""
 
     def flat(self) -> tuple[Any, ...]:
         """The arguments of the operator that torch knows."""
@@ -38,25 +42,17 @@ class Problem:
         groups = Segments(key_order, key_pointer), Queries(query_order, query_pointer)
         return cls(query, key, value, *groups, FeatureMap(kind, directions, eps), normalize)
 
-    @property
-    def classes(self) -> int:
-        return self.query.shape[1]
-
-    @property
-    def heads(self) -> int:
-        return self.query.shape[2]
-
-    @property
-    def num_features(self) -> int:
-        return self.features.width(self.query.shape[3])
+    def __post_init__(self) -> None:
+        """Numbers that every backend asks for."""
+        _, classes, heads, channels = self.query.shape
+        features = self.features.width(channels)
+        rows = self.key.shape[0] * classes + self.queries.rows.shape[0]
+        known = {"classes": classes, "heads": heads, "num_features": features}
+        known["size"] = rows * heads * features * (self.value.shape[3] + 1)
+        for name, value in known.items():
+            object.__setattr__(self, name, value)
 
     @property
     def sums_shape(self) -> tuple[int, ...]:
         """(query, class, head, channel)."""
         return (len(self.query), *self.value.shape[1:])
-
-    @cached_property
-    def size(self) -> int:
-        """Numbers in the products of features and values of all keys, and in what the queries read of them."""
-        rows = len(self.key) * self.classes + len(self.queries.rows)
-        return rows * self.heads * self.num_features * (self.value.shape[3] + 1)

@@ -55,10 +55,7 @@ def _is_plain(problem: Problem) -> bool:
     """Whether plain tensor operations serve best: small inputs, and where derivatives of derivatives are asked for."""
     if torch.compiler.is_compiling():
         return False
-    if is_transformed():
-        return True
-    backend = forced()
-    return problem.size <= SMALL if backend is None else backend == "reference" and problem.size <= SMALL
+    return (problem.size <= SMALL and forced() in (None, "reference")) or is_transformed()
 
 
 def _choose(problem: Problem) -> str:

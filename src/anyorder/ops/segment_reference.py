@@ -5,7 +5,7 @@ Autograd, torch.func and derivatives of any degree go through ``attend``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 
@@ -17,7 +17,7 @@ from anyorder.ops.problem import Problem
 MOST = 2**26  # numbers in phi(k) v^T that are held at once; more classes than that are done in turns
 
 
-def _turns(problem: Problem) -> Iterator[tuple[int, int]]:
+def _turns(problem: Problem) -> Iterable[tuple[int, int]]:
     """Ranges of classes that are done at once."""
     turns = max(1, min(problem.classes, problem.size // MOST))
     return pairwise([problem.classes * n // turns for n in range(turns + 1)])
@@ -25,8 +25,10 @@ def _turns(problem: Problem) -> Iterator[tuple[int, int]]:
 
 def attend(problem: Problem) -> tuple[Tensor, Tensor]:
     """Sums (query, class, head, channel) and norms (query, class, head), some classes at a time."""
-    answers = [_answer(problem, first, last) for first, last in _turns(problem)]
-    answer = answers[0] if len(answers) == 1 else torch.cat(answers, 1)
+    if problem.size <= MOST:
+        answer = _answer(problem, 0, problem.classes)
+    else:
+        answer = torch.cat([_answer(problem, first, last) for first, last in _turns(problem)], 1)
     sums, norms = answer[..., :-1], answer[..., -1]
     if problem.normalize:  # where features underflow or there is no key, nothing is received and nothing has a gradient
         there = norms > torch.finfo(norms.dtype).tiny
@@ -51,7 +53,7 @@ def _answer(problem: Problem, first: int, last: int) -> Tensor:
 def _keys(problem: Problem, first: int, last: int) -> tuple[Tensor, Tensor]:
     """phi(k) and (v, 1), both sorted by group."""
     rows = problem.keys.rows
-    key, value = (part[:, first:last].index_select(0, rows) for part in (problem.key, problem.value))
+    key, value = problem.key[:, first:last].index_select(0, rows), problem.value[:, first:last].index_select(0, rows)
     return problem.features(key), torch.cat([value, torch.ones_like(value[..., :1])], -1)
 
 

@@ -18,6 +18,7 @@ from lightning.pytorch.utilities.exceptions import SIGTERMException
 from torch import nn
 
 from anyorder.files import remove_unfinished
+from anyorder.ops.backends import use_compiling
 from anyorder.training.checkpoints import LAST, WEIGHTS, load_run, save_config, save_model
 from anyorder.training.config import from_data, to_data
 from anyorder.training.jobs import JOB, Job
@@ -77,7 +78,8 @@ def carry_out(
     if isinstance(job.run.task, DirectTask):
         return job.run.task.carry_out(job, folder, machine, fresh=fresh)
     _check(job.run)
-    with heeding_signals(), holding(folder) if is_main() else nullcontext(), going_on(folder):
+    repeatable = use_compiling("wait")  # loops that take over when they are ready would change bits from run to run
+    with heeding_signals(), holding(folder) if is_main() else nullcontext(), going_on(folder), repeatable:
         return _train_and_test(job, folder, machine, fresh=fresh, callbacks=callbacks)
 
 

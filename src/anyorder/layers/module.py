@@ -1,0 +1,91 @@
+"""Modules that take and return features."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils.hooks import BackwardHook, RemovableHandle
+
+from anyorder.layouts import Features, IndexSet
+
+
+class FeatureModule(nn.Module):
+    """The base of layers and models: hooks on gradients see rows, and plans are built outside of compiled graphs.
+
+    Layers of your own may derive from it, too.
+    """
+
+    order_in: int
+    order_out: int
+    channels_in: int
+    channels_out: int
+    _programs: str | None = None
+
+    def prepare(self, index: IndexSet, target: IndexSet | None = None) -> IndexSet:
+        """Build now what a pass over ``index`` needs to know of it; returns the index set that the module writes to.
+
+        A loader's workers may do this. A compiled model does it by itself, outside of its graph; ``fullgraph=True`` leaves
+        no room for that, so there it must be done before.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not say what it needs to know of an index set")
+
+    def prepare_outside(self, x: Features, target: IndexSet | None) -> None:
+        """Prepare ``x`` while a graph is compiled, unless that has been done: the graph breaks here once."""
+        if not torch.compiler.is_compiling() or not isinstance(x, Features):
+            return
+        known = None if self._programs is None else x.index._cache.get(f"prepared {self._programs}")
+        if known is not (x.index if target is None else target):
+            _prepare(self, x.index, target)
+
+    def mark_prepared(self, index: IndexSet, target: IndexSet | None) -> None:
+        """Remember that a model has prepared an index set."""
+        index._cache[f"prepared {self._signature()}"] = index if target is None else target
+
+    def _signature(self) -> str:
+        """The same for modules that need to know the same."""
+        if self._programs is None:
+            keys = [each.program.key for each in self.modules() if hasattr(each, "program")]
+            self._programs = hashlib.sha1(" ".join(keys).encode()).hexdigest()
+        return self._programs
+
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(module, grad_input, grad_output)`` with the gradients of the rows that come in and go out."""
+        open_calls: list[BackwardHook] = []
+
+        def before(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            open_calls.append(BackwardHook(module, [hook], []))
+            if not isinstance(args[0], Features):
+                return None
+            (rows,) = open_calls[-1].setup_input_hook((args[0].rows,))
+            return (args[0].with_rows(rows), *args[1:]), kwargs
+
+        def after(module: nn.Module, args: tuple[Any, ...], output: Features) -> Features:
+            (rows,) = open_calls.pop().setup_output_hook((output.rows,))
+            return output.with_rows(rows)
+
+        first = self.register_forward_pre_hook(before, with_kwargs=True, prepend=prepend)
+        second = self.register_forward_hook(after, prepend=prepend)
+        return Handles(first, second)
+
+
+class Handles(RemovableHandle):
+    """Two hooks that are removed together."""
+
+    def __init__(self, *handles: RemovableHandle) -> None:
+        super().__init__(OrderedDict())
+        self._handles = handles
+
+    def remove(self) -> None:
+        """Remove the hooks."""
+        for handle in self._handles:
+            handle.remove()
+
+
+@torch.compiler.disable
+def _prepare(module: FeatureModule, index: IndexSet, target: IndexSet | None) -> None:
+    module.prepare(index, target)
