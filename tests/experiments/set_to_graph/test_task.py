@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from anyorder.cli import main
+from anyorder.experiments.set_to_graph import models
 from anyorder.experiments.set_to_graph.baselines.rows import DELAUNAY_ROWS, JETS_ROWS
 from anyorder.experiments.set_to_graph.baselines.siamese import SiameseTriplet
 from anyorder.experiments.set_to_graph.delaunay_picture import Panel, draw_models
@@ -20,7 +21,7 @@ from anyorder.experiments.set_to_graph.delaunay_task import Delaunay
 from anyorder.experiments.set_to_graph.edge_metrics import partition_loss, soft_f1
 from anyorder.experiments.set_to_graph.files import LabelKind
 from anyorder.experiments.set_to_graph.models import SetEncoder, as_settings, narrowed
-from anyorder.experiments.set_to_graph.sets import SetSample, SetShapes, collate_sets
+from anyorder.experiments.set_to_graph.sets import SetBatch, SetSample, SetShapes, collate_sets
 from anyorder.experiments.set_to_graph.task import SetsFromFile, StandardisedSets, summed_partition_loss
 from anyorder.experiments.set_to_graph.triangulations import DelaunaySets, triangulate
 from anyorder.experiments.set_to_graph.writers import write_sets
@@ -330,3 +331,20 @@ class TestPicture:
         carry_out(Job("own/x", "own", "s", "ours", run), tmp_path / "own", QUIET)
         with pytest.raises(ValueError, match="expected one of Delaunay"):
             draw_models([tmp_path / "own"], tmp_path / "x.png")
+
+
+@pytest.mark.parametrize("own_diagonal", [False, True])
+@pytest.mark.parametrize("kernel", [Softmax(), RandomFeatures()])
+def test_a_large_set_is_answered_in_blocks_as_it_is_at_once(kernel, own_diagonal, monkeypatch):
+    torch.manual_seed(0)
+    model = models.SetEncoder(2, 16, 2, 8, (16,), kernel, None, 0.0, own_diagonal).build(SetShapes(2)).eval()
+    batch = SetBatch(torch.randn(23, 2), torch.tensor([23]))
+    with torch.inference_mode():
+        whole = model(batch)
+        monkeypatch.setattr(models, "MOST_PAIRS", 25)
+        sizes = []
+        hook = model.head.register_forward_hook(lambda _, given, out: sizes.append(len(out)))
+        blocks = model(batch)
+        hook.remove()
+    assert max(sizes) <= 2 * 25 + 2 * 5 < 23 * 23
+    torch.testing.assert_close(blocks, whole)

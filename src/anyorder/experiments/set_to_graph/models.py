@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
@@ -19,10 +19,13 @@ from anyorder.experiments.set_to_graph.baselines.s2g import SetToGraphConfig
 from anyorder.experiments.set_to_graph.baselines.siamese import SiameseConfig, SiameseTripletConfig
 from anyorder.experiments.set_to_graph.sets import SetBatch, SetSample, SetShapes, collate_sets
 from anyorder.layers import Kernel, Softmax
-from anyorder.layouts import CompleteIndexSet, Features
+from anyorder.layouts import CompleteIndexSet, Features, SparseIndexSet
 from anyorder.models import Encoder
 from anyorder.training.config import configurable
 from anyorder.training.run import ModelConfig
+
+MOST_PAIRS = 2**16
+"""Pairs of points that are in memory at once where nothing is trained."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +62,16 @@ def _equal_sets(size: int, number: int, device: torch.device) -> CompleteIndexSe
     return CompleteIndexSet(1, torch.full((number,), size, device=device))
 
 
+def _tiles(size: int, side: int) -> Iterator[Tensor]:
+    """Pairs of 0..size-1 in groups of which each has what the MLP of a layer reads for a pair: (j, i), (i, i) and (j, j)."""
+    blocks = torch.arange(size).split(side)
+    for number, rows in enumerate(blocks):
+        yield torch.cartesian_prod(rows, rows)
+        for columns in blocks[number + 1 :]:
+            across, both = torch.cartesian_prod(rows, columns), torch.cat([rows, columns])
+            yield torch.cat([across, across.flip(1), torch.stack([both, both], 1)])
+
+
 class PairEncoder(PairModel):
     r"""Encoder layers from points to points, one from points to pairs, and an MLP on each pair.
 
@@ -75,12 +88,32 @@ class PairEncoder(PairModel):
 
     def forward(self, batch: SetBatch) -> Tensor:
         """The logits (pairs,)."""
+        if batch.num_sets == 1 and batch.num_pairs > MOST_PAIRS and not torch.is_grad_enabled():
+            return self._in_blocks(batch)
         nodes = self._nodes(batch)
         pairs = self.encoder(Features.of_rows(nodes, batch.points), target=nodes.with_order(2))
         logits: Tensor = self.head(pairs.rows)
         if self.diagonal_head is not None:
             logits = logits.index_copy(0, batch.diagonal, self.diagonal_head(pairs.rows[batch.diagonal]))
         return logits.squeeze(1)
+
+    def _in_blocks(self, batch: SetBatch) -> Tensor:
+        """The same for one large set, some pairs after the others: what is kept of a pair is its logit."""
+        size, encoder = batch.max_size, self.encoder
+        x = encoder.project(Features.of_rows(CompleteIndexSet(1, batch.sizes), batch.points))
+        *before, last = encoder.layers
+        for layer in before:
+            x = layer(x)
+        logits = batch.points.new_zeros(size * size)
+        for pairs in _tiles(size, max(1, int(MOST_PAIRS**0.5))):
+            tuples = pairs.to(batch.points.device)
+            held = encoder.head(encoder.norm(last(x, SparseIndexSet(tuples, num_nodes=size)).rows))
+            found = self.head(held)
+            if self.diagonal_head is not None:
+                own = (tuples[:, 0] == tuples[:, 1]).nonzero().flatten()
+                found = found.index_copy(0, own, self.diagonal_head(held[own]))
+            logits[tuples[:, 0] * size + tuples[:, 1]] = found.squeeze(1)
+        return logits
 
     @staticmethod
     def _nodes(batch: SetBatch) -> CompleteIndexSet:

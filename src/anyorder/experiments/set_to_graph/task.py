@@ -18,7 +18,7 @@ from anyorder.errors import InputError
 from anyorder.experiments.set_to_graph.baselines.siamese import SiameseTriplet
 from anyorder.experiments.set_to_graph.edge_metrics import edge_loss, edge_scores, partition_loss, predicted_edges, soft_f1
 from anyorder.experiments.set_to_graph.files import LabelKind, read_sets, stream_sets
-from anyorder.experiments.set_to_graph.models import PairModelSettings
+from anyorder.experiments.set_to_graph.models import MOST_PAIRS, PairModelSettings
 from anyorder.experiments.set_to_graph.partitions import Labels, connected_components_ragged, partition_scores
 from anyorder.experiments.set_to_graph.sets import SetBatch, SetSample, SetShapes, collate_sets
 from anyorder.experiments.set_to_graph.writers import write_predictions
@@ -29,8 +29,6 @@ from anyorder.training.config import configurable
 from anyorder.training.run import ModelConfig, PredictRequest, Selection, Splits, Task
 
 SoftF1 = Literal["sum", "mean"]
-MOST_PAIRS = 2**18
-"""Pairs of points that are predicted at once."""
 
 
 @dataclass(frozen=True)
