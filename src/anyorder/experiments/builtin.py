@@ -157,5 +157,12 @@ EXPRESSIVITY = Experiment(
             "TuplesWithin",
         ),
     },
+    commands=(
+        Command(
+            "draw orders",
+            "draw which pairs of graphs each order tells apart, and what it costs",
+            f"{_HERE}.expressivity.commands:add_draw",
+        ),
+    ),
 )
 BUILTIN = (CHAINS, MOLECULES, SET_TO_GRAPH, HYPERGRAPHS, HYPEREDGES, GRAPHS, EXPRESSIVITY)
