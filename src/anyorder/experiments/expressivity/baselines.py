@@ -6,6 +6,10 @@ import torch
 from torch import Tensor, nn
 
 
+NODES = 10
+"""About how many nodes a graph has: sums over pairs of nodes are divided by its square, or training would start far off."""
+
+
 def _mlp(channels_in: int, channels: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(channels_in, channels), nn.ReLU(), nn.Linear(channels, channels))
 
@@ -50,7 +54,8 @@ class ProvablyPowerfulNetwork(nn.Module):
         for block, head in zip(self.blocks, self.heads, strict=True):
             rows = block(rows, there)
             diagonal = rows.diagonal(dim1=1, dim2=2).sum(-1)
-            answers.append(head(torch.cat([diagonal, rows.sum((1, 2)) - diagonal], 1)))
+            rest = rows.sum((1, 2)) - diagonal
+            answers.append(head(torch.cat([diagonal / NODES, rest / NODES**2], 1)))
         return torch.stack(answers).sum(0)
 
 
