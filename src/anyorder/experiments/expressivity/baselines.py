@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-
 NODES = 10
 """About how many nodes a graph has: sums over pairs of nodes are divided by its square, or training would start far off."""
 
