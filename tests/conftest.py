@@ -5,4 +5,8 @@ from pathlib import Path
 
 os.environ.setdefault("ANYORDER_BACKEND", "reference")  # read when anyorder.ops is imported, and by subprocesses
 # What tests share is imported by them, once, and holds no tests.
-collect_ignore = [path.name for path in Path(__file__).parent.glob("*.py") if not path.name.startswith("test_")]
+collect_ignore = [
+    str(path.relative_to(Path(__file__).parent))
+    for path in Path(__file__).parent.rglob("*.py")
+    if not path.name.startswith(("test_", "conftest"))
+]

@@ -27,13 +27,19 @@ class Features(Transferable):
         index: which tuples there are.
         values: (entries, channels); (batch, node, ..., node, channels) where the index set is dense.
         check: refuse values that are not finite.
+        rows: (entry, channel), in place of ``values`` where they are known to fit; so ``dataclasses.replace`` works.
     """
 
     index: IndexSet
     rows: Tensor
     """(entry, channel)."""
 
-    def __init__(self, index: IndexSet, values: Tensor, *, check: bool = True) -> None:
+    def __init__(
+        self, index: IndexSet, values: Tensor | None = None, *, check: bool = True, rows: Tensor | None = None
+    ) -> None:
+        if rows is not None:
+            self.index, self.rows = index, rows
+            return
         if not isinstance(index, IndexSet):
             raise TypeError(f"index must be an IndexSet, got {type(index).__name__}")
         if not isinstance(values, Tensor) or not values.is_floating_point():
