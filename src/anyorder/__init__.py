@@ -15,6 +15,8 @@ if TYPE_CHECKING:
         EquivariantLinear,
         RandomFeatures,
         Softmax,
+        SymmetricAttention,
+        SymmetricEncoderLayer,
         SymmetricLinear,
         redraw_features,
     )
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
         HypergraphEncoder,
         MixedEncoder,
         PropagationEncoder,
+        SymmetricEncoder,
         mixed_linear,
     )
     from anyorder.training.checkpoints import load
@@ -66,6 +69,8 @@ _HOMES = {
         "EquivariantLinear",
         "RandomFeatures",
         "Softmax",
+        "SymmetricAttention",
+        "SymmetricEncoderLayer",
         "SymmetricLinear",
         "redraw_features",
     ),
@@ -75,6 +80,7 @@ _HOMES = {
         "HypergraphEncoder",
         "MixedEncoder",
         "PropagationEncoder",
+        "SymmetricEncoder",
         "mixed_linear",
     ),
     "anyorder.training.checkpoints": ("load",),
@@ -103,6 +109,9 @@ __all__ = [
     "RandomFeatures",
     "Softmax",
     "SparseIndexSet",
+    "SymmetricAttention",
+    "SymmetricEncoder",
+    "SymmetricEncoderLayer",
     "SymmetricIndexSet",
     "SymmetricLinear",
     "TuplesWithin",

@@ -5,6 +5,7 @@ from anyorder.layers.blocks import EncoderLayer
 from anyorder.layers.kernels import Elu, FeatureKernel, Kernel, RandomFeatures, Softmax
 from anyorder.layers.linear import EquivariantLinear
 from anyorder.layers.symmetric import SymmetricLinear
+from anyorder.layers.symmetric_attention import SymmetricAttention, SymmetricEncoderLayer
 from anyorder.ops.segment import segment_attention
 
 __all__ = [
@@ -16,6 +17,8 @@ __all__ = [
     "Kernel",
     "RandomFeatures",
     "Softmax",
+    "SymmetricAttention",
+    "SymmetricEncoderLayer",
     "SymmetricLinear",
     "redraw_features",
     "segment_attention",

@@ -143,8 +143,8 @@ class EquivariantAttention(FeatureModule):
                 received = kernel.attend(known, query, key, value, features, self.normalize)
                 made["received", n] = received.flatten(1)
             elif isinstance(step, Combine):
-                received = [made.pop(("received", number)) for number in step.attends]
-                parts[step.pattern] = self._combine(step, known, received, made.get(("direct", step.pattern)), x.rows)
+                answers = [made.pop(("received", number)) for number in step.attends]
+                parts[step.pattern] = self._combine(step, known, answers, made.get(("direct", step.pattern)), x.rows)
         rows = target.assemble(parts)
         return Features.of_rows(target, self.dropout(rows) if self.dropout.p else rows)
 

@@ -49,8 +49,8 @@ class FeatureModule(nn.Module):
     def _signature(self) -> str:
         """The same for modules that need to know the same."""
         if self._programs is None:
-            keys = [each.program.key for each in self.modules() if hasattr(each, "program")]
-            self._programs = hashlib.sha1(" ".join(keys).encode()).hexdigest()
+            programs: list[Any] = [each.program for each in self.modules() if hasattr(each, "program")]
+            self._programs = hashlib.sha1(" ".join(each.key for each in programs).encode()).hexdigest()
         return self._programs
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:

@@ -9,12 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from anyorder.layers.checks import check_input, check_orders, check_positive
+from anyorder.layers.module import FeatureModule
 from anyorder.layers.projection import init_uniform
 from anyorder.layouts import Features, IndexSet, Spread
 from anyorder.layouts.symmetric import SymmetricIndexSet, check_symmetric
 
 
-class SymmetricLinear(nn.Module):
+class SymmetricLinear(FeatureModule):
     r"""Every equivariant linear map between unordered hyperedges of k and of l nodes.
 
     .. math:: Y_e = \sum_{t=0}^{\min(k,l)} \sum_{f : |f \cap e| = t} X_f W_t + b
@@ -49,6 +50,15 @@ class SymmetricLinear(nn.Module):
         init_uniform(self.weight, channels_in)
         if self.bias is not None:
             init_uniform(self.bias, channels_in)
+
+    def prepare(self, index: IndexSet, target: IndexSet | None = None) -> IndexSet:
+        source = check_symmetric(index)
+        wanted = check_symmetric(symmetric_target(source, self.order_out, target))
+        for size in range(self.overlaps):
+            source.subsets(size)
+            wanted.subsets(size)
+        self.mark_prepared(index, target)
+        return wanted
 
     def forward(self, x: Features, target: IndexSet | None = None) -> Features:
         check_input(self, x, self.order_in, self.channels_in, self.weight)

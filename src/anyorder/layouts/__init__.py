@@ -9,6 +9,7 @@ from anyorder.layouts.index_set import IndexSet
 from anyorder.layouts.lift import lift
 from anyorder.layouts.lookup import TupleIndex
 from anyorder.layouts.mixed import MixedFeatures
+from anyorder.layouts.overlaps import OverlapPairs, SharedSubsets
 from anyorder.layouts.plan import Exact, Grouped, Groups, Plan, Single
 from anyorder.layouts.segments import Queries, Segments, Spread
 from anyorder.layouts.sparse import SparseIndexSet, complete_index_set
@@ -28,9 +29,11 @@ __all__ = [
     "Groups",
     "IndexSet",
     "MixedFeatures",
+    "OverlapPairs",
     "Plan",
     "Queries",
     "Segments",
+    "SharedSubsets",
     "Single",
     "SparseIndexSet",
     "Spread",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations, permutations
 from math import factorial
@@ -9,8 +10,9 @@ from math import factorial
 import torch
 from torch import Tensor
 
-from anyorder.layouts.index_set import IndexSet
+from anyorder.layouts.index_set import MOST_PLANS, IndexSet
 from anyorder.layouts.lookup import TupleIndex
+from anyorder.layouts.memory import Built, refuse_in_graph
 from anyorder.layouts.sparse import SparseIndexSet
 from anyorder.layouts.transfer import Transferable
 
@@ -57,6 +59,19 @@ class SymmetricIndexSet(SparseIndexSet):
         every = torch.cat([self.tuples[:, list(some)] for some in combinations(range(self.order), order)])
         index = TupleIndex.build(every, self.num_nodes)
         return self._trusted(every[index.rows[index.first]], self.num_nodes, self.node_graph, self.num_graphs)
+
+    def towards(self, target: SymmetricIndexSet, what: object, build: Callable[[], Built]) -> Built:
+        """Keep what is derived from this index set and another."""
+        known = self._once("towards", list[tuple[SymmetricIndexSet, dict[object, object]]])
+        found = next((made for other, made in known if other is target), None)
+        if found is None:
+            found = {}
+            del known[:-MOST_PLANS]
+            known.append((target, found))
+        if what not in found:
+            refuse_in_graph()
+            found[what] = build()
+        return found[what]  # type: ignore[return-value]
 
     def ordered(self) -> SparseIndexSet:
         """The same hyperedges with every order of their nodes; row e * order! + p is order p of hyperedge e."""

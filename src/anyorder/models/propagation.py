@@ -179,7 +179,7 @@ class PropagationEncoder(nn.Module):
         widths = [channels_in, *[channels] * max(1, layers - 1), channels_out]
         self.weights = nn.ParameterList(nn.init.xavier_uniform_(torch.empty(a, b)) for a, b in pairwise(widths))
         self.biases = nn.ParameterList(torch.zeros(width) for width in [*[channels] * (layers - 1), channels_out])
-        sizes = {"channels": channels, "heads": heads, "query_channels": query_channels}
+        sizes: dict[str, Any] = {"channels": channels, "heads": heads, "query_channels": query_channels}
         options: dict[str, Any] = {"kernel": kernel or Elu(), "keep": keep, "gate": gate, "update": update}
         self.layers = nn.ModuleList(Propagation(**sizes, **options, dropout=dropout) for _ in range(layers))
         self.project_edges = nn.Linear(edge_channels_in, channels) if edge_channels_in else None

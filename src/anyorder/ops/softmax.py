@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
-from anyorder.layouts import Single, Tile, Tiling
+from anyorder.layouts import OverlapPairs, Single, Tile, Tiling
 from anyorder.ops.backends import forced, is_transformed
 from anyorder.ops.features import FeatureMap
 from anyorder.ops.segment import segment_attention
@@ -31,6 +31,20 @@ def softmax_single(known: Single, query: Tensor, key: Tensor, value: Tensor) -> 
     ones = weights.new_ones(len(query), 1, weights.shape[1], 1)
     given = (weights[:, None, :, None], value[:, None], known.grouped.keys, known.grouped.queries)
     return segment_attention(ones, *given, FeatureMap("none"), True)[0][:, 0]
+
+
+def softmax_pairs(known: OverlapPairs, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Attention over a list of pairs, for (row, head, channel)."""
+    scores = (query[known.target] * key[known.source]).sum(-1) * key.shape[-1] ** -0.5
+    index = known.target.unsqueeze(1).expand_as(scores)
+    with torch.no_grad():
+        lowest = scores.new_full((known.num_targets, scores.shape[1]), -torch.inf)
+        highest = lowest.scatter_reduce(0, index, scores, "amax")
+    weights = (scores - highest[known.target]).exp()
+    norms = weights.new_zeros(known.num_targets, weights.shape[1]).index_add(0, known.target, weights)
+    shares = weights / norms[known.target]
+    out = value.new_zeros(known.num_targets, *value.shape[1:])
+    return out.index_add(0, known.target, (shares.unsqueeze(-1) * value[known.source]).to(value.dtype))
 
 
 def softmax_tiles(tiling: Tiling, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
