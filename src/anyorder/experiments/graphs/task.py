@@ -82,7 +82,8 @@ class GraphTask(Task):
 
     def parts(self, graphs: GraphSet, seed: int) -> RowParts:
         """The parts of the rows that have targets."""
-        rows = known_rows(graphs.columns(self.level), self.targets) if self.targets else np.arange(len(graphs.edges))
+        links = np.flatnonzero(graphs.edges[:, 0] != graphs.edges[:, 1])  # a loop is none
+        rows = known_rows(graphs.columns(self.level), self.targets) if self.targets else links
         if len(rows) == 0:
             what = f"{self.level} with the target {self.targets[0]!r}" if self.targets else "edges"
             raise ValueError(f"there are no {what}")
