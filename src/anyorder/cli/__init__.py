@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 
-from anyorder.cli import algebra, bench, domains, experiments, predict, tune
+from anyorder.cli import algebra, bench, domains, experiments, export, predict, tune
 from anyorder.cli.errors import report
 from anyorder.cli.lazy import LazyParser
 from anyorder.datasets.commands import add_commands as add_data
@@ -40,6 +40,7 @@ def parser() -> argparse.ArgumentParser:
     tune.add_commands(commands)
     domains.add_groups(commands)
     predict.add_commands(commands)
+    export.add_commands(commands)
     domains.add_below("", commands)
     bench.add_commands(commands)
     domains.add_below("data", add_data(commands))

@@ -1,0 +1,28 @@
+"""``anyorder export``: a trained model for other programs."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from anyorder.cli.lazy import sentence
+
+
+def add_commands(commands: Any) -> None:
+    """Add ``export``."""
+    text = "write a trained model for a web page"
+    parser = commands.add_parser("export", help=text, description=sentence(text))
+    parser.add_argument("folder", type=Path, help="folder of a run or of `anyorder train`")
+    parser.add_argument("--format", choices=("web",), default="web", help="kind of file: web, a script (default: web)")
+    parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="file to write, such as model.js")
+    parser.add_argument("--name", help="name of the model in the page (default: that of the folder)")
+    parser.set_defaults(run=_export)
+
+
+def _export(args: argparse.Namespace) -> int:
+    from anyorder.training.web import export_web
+
+    size = export_web(args.folder, args.output, args.name)
+    print(f"{args.output}: {size / 1e6:.1f} MB")
+    return 0
