@@ -38,7 +38,8 @@ MANY_LABELS = Optimiser(learning_rate=1e-2)
 # few labels: most of a row comes from others; as many as half: its own counts more, and hyperedges may have weights
 FEW = HypergraphTransformer(keep=0.2)
 HALF = HypergraphTransformer(keep=0.5)
-OWN = HypergraphTransformer(keep=0.8, gate=1.0, update=True)
+FEATURES = HypergraphTransformer(keep=0.8)
+UPDATED = HypergraphTransformer(keep=0.8, gate=1.0, update=True)
 
 
 def _words(dataset: str, *, half: bool) -> NodeSetting:
@@ -50,7 +51,7 @@ def _words(dataset: str, *, half: bool) -> NodeSetting:
 
 def _walmart(noise: float) -> NodeSetting:
     """Much noise in the features: those in a hyperedge with a node say more than it does itself, or those alike."""
-    ours = replace(OWN, keep=0.4, neighbours=0)
+    ours = replace(UPDATED, keep=0.4, neighbours=0)
     return NodeSetting(PublishedNodes(dataset="walmart-trips", noise=noise), 256, MANY_LABELS, ours, quick_epochs=50)
 
 
@@ -61,12 +62,12 @@ SETTINGS: dict[str, NodeSetting] = {
     "Cora (50/25/25)": _words("cora", half=True),
     "Citeseer (50/25/25)": _words("citeseer", half=True),
     "Cora co-authorship (50/25/25)": _words("cora-coauthorship", half=True),
-    "zoo": NodeSetting(PublishedNodes(dataset="zoo", normalise="columns"), 64, MANY_LABELS, OWN),
+    "zoo": NodeSetting(PublishedNodes(dataset="zoo", normalise="columns"), 64, MANY_LABELS, UPDATED),
     "NTU2012": NodeSetting(
-        PublishedNodes(dataset="ntu2012", normalise="columns"), 256, MANY_LABELS, OWN, quick_channels=128
+        PublishedNodes(dataset="ntu2012", normalise="columns"), 256, MANY_LABELS, FEATURES, quick_channels=128
     ),
-    "Mushroom": NodeSetting(PublishedNodes(dataset="mushroom", normalise="columns"), 64, MANY_LABELS, OWN),
-    "20newsW100": NodeSetting(PublishedNodes(dataset="20newsw100"), 64, MANY_LABELS, OWN),
+    "Mushroom": NodeSetting(PublishedNodes(dataset="mushroom", normalise="columns"), 64, MANY_LABELS, UPDATED),
+    "20newsW100": NodeSetting(PublishedNodes(dataset="20newsw100"), 64, MANY_LABELS, UPDATED),
     # 98 of 100 features are noise alone: weight decay
     "house-committees": NodeSetting(
         PublishedNodes(dataset="house-committees"), 64, MANY_LABELS, HALF, ours_optimiser=Optimiser("adam", 1e-2, 2e-3)
