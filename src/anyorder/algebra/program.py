@@ -51,6 +51,8 @@ class Project:
     pattern: SetPartition
     classes: tuple[EquivalenceClass, ...]
     columns: tuple[ColumnSpan, ...]
+    numbers: tuple[int, ...] = ()
+    """Of the matrices, where the weights of all steps are numbered together (linear layers)."""
     whole: tuple[int, ...] = field(init=False, repr=False)
     """The numbers of the classes that keep all nodes."""
     roles: tuple[Role, ...] = field(init=False, repr=False)
@@ -66,7 +68,8 @@ class Project:
         object.__setattr__(self, "name", module_name(self.pattern))
 
     def __str__(self) -> str:
-        reads = " + ".join(f"{cls.name.split(' ')[0]} w{n}" for n, cls in enumerate(self.classes)) or "bias"
+        numbers = self.numbers or range(len(self.classes))
+        reads = " + ".join(f"{cls.name.split(' ')[0]} w{n}" for n, cls in zip(numbers, self.classes, strict=True)) or "bias"
         return f"project   {self.side} {self.pattern.name}: {', '.join(map(str, self.columns))} = {reads}"
 
 
@@ -278,7 +281,7 @@ def linear_program(
     for p in set_partitions(order_out):
         into = tuple(term for term in terms if term.kind == "pointwise" and term.target == p)
         if into:
-            steps.append(Project("target", p, into, (ColumnSpan("direct", -1, 1),)))
+            steps.append(Project("target", p, into, (ColumnSpan("direct", -1, 1),), tuple(place[term] for term in into)))
     rest = [term for term in terms if term.kind != "pointwise"]
     steps += [Reduce(pool, tuple(place[term] for term in some)) for pool, some in pools(rest).items()]
     for p in set_partitions(order_out):

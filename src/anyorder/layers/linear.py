@@ -62,7 +62,7 @@ class EquivariantLinear(FeatureModule):
         self.terms = linear_terms(self.classes)[0] if reduce == "sum" else ()
         signs = _signs(self.classes) if reduce == "sum" else None
         self.register_buffer("signs", signs, persistent=False)
-        self._picked = [_numbers(step, self.terms) for step in self.program.steps]
+        self._picked = [_numbers(step) for step in self.program.steps]
         self.reset_parameters()
 
     signs: Tensor | None
@@ -166,11 +166,9 @@ def _signs(classes: tuple[EquivalenceClass, ...]) -> Tensor | None:
     return signs
 
 
-def _numbers(step: Step, terms: tuple[EquivalenceClass, ...]) -> list[int] | slice:
+def _numbers(step: Step) -> list[int] | slice:
     """Which of the matrices a step uses."""
-    place = {term: n for n, term in enumerate(terms)}
-    some = [place[term] for term in step.classes] if isinstance(step, Project) else []
-    some = list(step.terms) if isinstance(step, Reduce) else some
+    some = list(step.numbers if isinstance(step, Project) else step.terms if isinstance(step, Reduce) else ())
     return slice(some[0], some[0] + len(some)) if some and some == list(range(some[0], some[0] + len(some))) else some
 
 
