@@ -11,12 +11,14 @@ from anyorder import (
     EncoderLayer,
     EquivariantAttention,
     Features,
+    LearnedFeatures,
     RandomFeatures,
     Softmax,
     SparseIndexSet,
     collate,
     redraw_features,
 )
+from anyorder.layouts import Grouped
 from anyorder.models.hypergraph import HypergraphEncoder
 from anyorder.models.propagation import PropagationEncoder
 from anyorder.ops import segment
@@ -29,6 +31,8 @@ KERNELS = {
     "favor-relaxed": {"kernel": RandomFeatures(kind="softmax", num_features=4)},
     "favor-exact": {"kernel": RandomFeatures(kind="softmax", num_features=4), "coupling": "exact"},
     "elu-relaxed": {"kernel": Elu()},
+    "learned-relaxed": {"kernel": LearnedFeatures(num_features=4)},
+    "learned-exact": {"kernel": LearnedFeatures(num_features=4), "coupling": "exact"},
     "elu-exact": {"kernel": Elu(), "coupling": "exact"},
     "relu-sum": {"kernel": RandomFeatures(kind="relu", num_features=4), "normalize": False},
     "elu-exact-sum": {"kernel": Elu(), "coupling": "exact", "normalize": False},
@@ -72,6 +76,9 @@ def score_of(module):
 
     def phi(x):
         x = x / len(x) ** 0.25
+        if isinstance(kernel, LearnedFeatures):
+            scores = torch.stack([w @ x for w in module.directions])
+            return torch.cat([scores, -scores]).softmax(0) + kernel.eps
         if kernel.kind == "relu":
             return torch.stack([torch.clamp(w @ x, min=0) + kernel.eps for w in module.directions])
         return torch.stack([torch.exp(w @ x - x @ x / 2) for w in module.directions])
@@ -342,3 +349,18 @@ def test_without_gradients_a_layer_gives_the_same_and_leaves_its_input_alone():
         torch.testing.assert_close(layer(x).values, expected)
     assert torch.equal(x.values, before)
     assert all(torch.equal(now, then) for now, then in seen) and seen
+
+
+def test_learned_features_become_sharper_as_queries_grow_and_relu_features_do_not():
+    torch.manual_seed(0)
+    query, key = torch.randn(1, 1, 1, 8), torch.randn(32, 1, 1, 8)
+    known = Grouped(None, None, torch.zeros(32, dtype=torch.int64), 1)
+
+    def peak(kernel, scale):
+        features = kernel.feature_map(kernel.draw(8, torch.Generator().manual_seed(1)))
+        q, k, left = kernel.transform(known, scale * query, scale * key, features, True)
+        weights = (left(q) * left(k)).sum(-1).flatten()
+        return float(weights.max() / weights.mean())
+
+    assert peak(LearnedFeatures(), 10) > 2 * peak(LearnedFeatures(), 1)
+    assert peak(RandomFeatures(), 10) < 1.2 * peak(RandomFeatures(), 1)

@@ -12,6 +12,7 @@ from anyorder import (
     EquivariantAttention,
     EquivariantLinear,
     Features,
+    LearnedFeatures,
     RandomFeatures,
     Softmax,
     SparseIndexSet,
@@ -27,6 +28,7 @@ KERNELS = {
     "favor": {"kernel": RandomFeatures(kind="softmax", num_features=4)},
     "elu": {"kernel": Elu()},
     "elu sums": {"kernel": Elu(), "normalize": False},
+    "learned": {"kernel": LearnedFeatures(num_features=4)},
     "mixed": {"kernel": {"local": Softmax(), "global": Elu()}},
 }
 

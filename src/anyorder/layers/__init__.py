@@ -2,7 +2,7 @@
 
 from anyorder.layers.attention import EquivariantAttention, redraw_features
 from anyorder.layers.blocks import EncoderLayer
-from anyorder.layers.kernels import Elu, FeatureKernel, Kernel, RandomFeatures, Softmax
+from anyorder.layers.kernels import Elu, FeatureKernel, Kernel, KernelsByKind, LearnedFeatures, RandomFeatures, Softmax
 from anyorder.layers.linear import EquivariantLinear
 from anyorder.layers.symmetric import SymmetricLinear
 from anyorder.layers.symmetric_attention import SymmetricAttention, SymmetricEncoderLayer
@@ -15,6 +15,8 @@ __all__ = [
     "EquivariantLinear",
     "FeatureKernel",
     "Kernel",
+    "KernelsByKind",
+    "LearnedFeatures",
     "RandomFeatures",
     "Softmax",
     "SymmetricAttention",

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from anyorder.algebra import EquivalenceClass, Selection, SetPartition, attention_program, pointwise_into, select
 from anyorder.algebra.program import Attend, ColumnSpan, Combine, Program, Project, Values, module_name, pooled
 from anyorder.layers.checks import check_input, check_orders, check_positive
-from anyorder.layers.kernels import FeatureKernel, Kernel, RandomFeatures, Softmax
+from anyorder.layers.kernels import FeatureKernel, Kernel, KernelsByKind, RandomFeatures, Softmax
 from anyorder.layers.module import FeatureModule
 from anyorder.layers.projection import Parts, PointwiseProjection, add_product, init_uniform, project
 from anyorder.layouts import Features, IndexSet
@@ -19,7 +19,7 @@ from anyorder.ops.dropout import Dropout
 from anyorder.ops.features import FeatureMap
 
 Coupling = Literal["relaxed", "exact"]
-Kernels = Kernel | Mapping[str, Kernel]
+Kernels = Kernel | KernelsByKind | Mapping[str, Kernel]
 """One kernel, or one for the ``local`` and one for the ``global`` classes."""
 
 
@@ -36,12 +36,14 @@ class EquivariantAttention(FeatureModule):
         order_in, order_out: k and l.
         channels: width of input and output.
         heads, head_channels: number of heads and width of each.
-        kernel: ``Softmax()`` (default) is exact; ``RandomFeatures(...)`` and ``Elu()`` take linear time. A mapping gives
-            ``local`` classes (which share nodes with their output) and ``global`` ones a kernel of their own.
+        kernel: ``Softmax()`` (default) is exact; ``RandomFeatures(...)``, ``LearnedFeatures(...)`` and ``Elu()`` take linear
+            time. ``KernelsByKind(local, other)`` or a mapping gives ``local`` classes (which share nodes with their output)
+            and ``global`` ones a kernel of their own.
         coupling: for linear time, ``"relaxed"`` (default) keeps the equalities of a class and drops its inequalities
             (Sec. 4.3), ``"exact"`` attends to exactly {i : (i, j) in mu}. Softmax is always exact.
         normalize: divide by the sum of the weights, Z_j.
-        dropout: share of the output that is dropped in training.
+        dropout: share of what the heads receive that is dropped in training, before the output matrix; the pointwise part
+            is not touched.
         classes: which classes to use.
     """
 
@@ -74,7 +76,11 @@ class EquivariantAttention(FeatureModule):
         self.dropout = Dropout(dropout)
         self._make_weights(channels, heads * head_channels)
         for name, each in self._drawing().items():
-            self.register_buffer(name, each.draw(head_channels))
+            drawn = each.draw(head_channels)
+            if each.is_learned and drawn is not None:
+                self.register_parameter(name, nn.Parameter(drawn))
+            else:
+                self.register_buffer(name, drawn)
 
     @property
     def kernel(self) -> Kernel:
@@ -145,8 +151,7 @@ class EquivariantAttention(FeatureModule):
             elif isinstance(step, Combine):
                 answers = [made.pop(("received", number)) for number in step.attends]
                 parts[step.pattern] = self._combine(step, known, answers, made.get(("direct", step.pattern)), x.rows)
-        rows = target.assemble(parts)
-        return Features.of_rows(target, self.dropout(rows) if self.dropout.p else rows)
+        return Features.of_rows(target, target.assemble(parts))
 
     def feature_maps(self) -> tuple[FeatureMap | None, FeatureMap | None]:
         """phi of the local and of the global classes."""
@@ -182,6 +187,7 @@ class EquivariantAttention(FeatureModule):
             assert isinstance(count, int)
             return like.new_zeros(count, self.channels_out) if direct is None else direct
         wide = received[0] if len(received) == 1 else torch.cat(received, 1)
+        wide = self.dropout(wide) if self.dropout.p else wide
         weight = self.output[step.name]
         return wide @ weight if direct is None else add_product(direct, wide, weight)
 
@@ -234,6 +240,8 @@ def _check_kernels(
     order_out: int, kernel: Kernels | None, coupling: Coupling | None, normalize: bool
 ) -> tuple[tuple[Kernel, Kernel], Coupling, bool]:
     """The kernels of local and global classes, the coupling and whether attention is normalised."""
+    if isinstance(kernel, KernelsByKind):
+        kernel = {"local": kernel.local, "global": kernel.other}
     given = kernel if isinstance(kernel, Mapping) else {"local": kernel or Softmax(), "global": kernel or Softmax()}
     if {*given} != {"local", "global"}:
         raise ValueError(f"a mapping of kernels needs 'local' and 'global', got {[*given]}")

@@ -21,6 +21,8 @@ class Kernel:
 
     is_linear: ClassVar[bool]
     """Whether the cost is linear in the number of entries."""
+    is_learned: ClassVar[bool] = False
+    """Whether the directions are trained with the weights."""
 
     def draw(self, head_channels: int, generator: torch.Generator | None = None) -> Tensor | None:
         """Directions (feature, channel) that the layer keeps for the kernel, if it needs any."""
@@ -204,6 +206,63 @@ class RandomFeatures(FeatureKernel):
             asking = asking - asking.amax(-1, keepdim=True)
             asked = asked - _highest(asked.amax(-1, keepdim=True), known)
         return asking.exp() + self.eps, asked.exp() + self.eps, FeatureMap("none")
+
+
+@dataclass(frozen=True)
+class LearnedFeatures(FeatureKernel):
+    r"""Learned features that compete: phi(x) = softmax([w.x', -w.x']) + eps, x' = x / d^(1/4), with trained directions w.
+
+    Unlike ``relu`` features, which grow in proportion to x so that its length cancels in N / Z, these become sharper as
+    queries and keys grow: attention has a temperature, in linear time.
+
+    Args:
+        num_features: number of features, two for each direction (default: 2 int(d log d), at least 2).
+        eps: added to every feature, so that no norm is zero.
+    """
+
+    num_features: int | None = None
+    eps: float = 1e-6
+    is_learned = True
+
+    def __post_init__(self) -> None:
+        if self.num_features is not None:
+            check_positive(num_features=self.num_features)
+            if self.num_features % 2:
+                raise ValueError(f"num_features must be even, two for each direction, got {self.num_features}")
+        if not self.eps > 0:
+            raise ValueError(f"eps must be positive, so that no norm is zero, got {self.eps}")
+
+    def draw(self, head_channels: int, generator: torch.Generator | None = None) -> Tensor:
+        """Directions (feature, channel) to begin with, as those of ``RandomFeatures``."""
+        half = None if self.num_features is None else self.num_features // 2
+        return RandomFeatures(num_features=half).draw(head_channels, generator)
+
+    def feature_map(self, directions: Tensor | None) -> FeatureMap:
+        assert directions is not None
+        return FeatureMap("none", directions * directions.shape[1] ** -0.25, self.eps)
+
+    def transform(
+        self, known: Grouped, query: Tensor, key: Tensor, features: FeatureMap | None, normalize: bool
+    ) -> tuple[Tensor, Tensor, FeatureMap]:
+        assert features is not None and features.directions is not None
+        made = []
+        for x in (query, key):
+            scores = x @ features.directions.to(x.dtype).T
+            made.append(torch.cat([scores, -scores], -1).softmax(-1) + self.eps)
+        return made[0], made[1], FeatureMap("none")
+
+
+@dataclass(frozen=True)
+class KernelsByKind:
+    """A kernel for local classes, whose groups are small on sparse graphs, and another one for global classes.
+
+    Args:
+        local: of classes that share some nodes with their output.
+        other: of classes that share none.
+    """
+
+    local: Kernel
+    other: Kernel
 
 
 def _exponents(x: Tensor, directions: Tensor) -> Tensor:

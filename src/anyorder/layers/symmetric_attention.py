@@ -40,7 +40,7 @@ class SymmetricAttention(FeatureModule):
         coupling: ``"relaxed"`` (default) counts f once for each t-subset that it shares with e; ``"exact"`` takes those
             with exactly t nodes in common, as an alternating sum. Softmax is exact.
         normalize: divide by the sum of the weights.
-        dropout: share of the output that is dropped in training.
+        dropout: share of what the heads receive that is dropped in training.
     """
 
     directions: Tensor | None
@@ -77,7 +77,11 @@ class SymmetricAttention(FeatureModule):
         self.value, self.output = nn.Linear(channels, width, bias=False), nn.Linear(width, channels, bias=False)
         self.direct = nn.Linear(channels, channels, bias=False) if order_in <= order_out else None
         self.dropout = Dropout(dropout)
-        self.register_buffer("directions", self.kernel.draw(head_channels))
+        drawn = self.kernel.draw(head_channels)
+        if self.kernel.is_learned and drawn is not None:
+            self.directions = nn.Parameter(drawn)
+        else:
+            self.register_buffer("directions", drawn)
 
     def prepare(self, index: IndexSet, target: IndexSet | None = None) -> IndexSet:
         source = check_symmetric(index)
@@ -102,10 +106,11 @@ class SymmetricAttention(FeatureModule):
         received = [
             self._attend(source, wanted, t, query[:, t], key[:, t], value[:, t]).flatten(1) for t in range(self.classes)
         ]
-        rows = self.output(torch.cat(received, 1))
+        wide = torch.cat(received, 1)
+        rows = self.output(self.dropout(wide) if self.dropout.p else wide)
         if self.direct is not None:
             rows = rows + self.direct(inside)
-        return Features.of_rows(wanted, self.dropout(rows) if self.dropout.p else rows)
+        return Features.of_rows(wanted, rows)
 
     def _heads(self, rows: Tensor) -> Tensor:
         return rows.unflatten(1, (self.classes, self.heads, self.head_channels))

@@ -13,11 +13,11 @@ from typing import Any, ClassVar, Literal
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
-from anyorder.layers import Elu, RandomFeatures, Softmax
+from anyorder.layers import Elu, KernelsByKind, LearnedFeatures, RandomFeatures, Softmax
 from anyorder.training.config import configurable
 from anyorder.training.shapes import Shapes
 
-for _kernel in (Softmax, RandomFeatures, Elu):
+for _kernel in (Softmax, RandomFeatures, LearnedFeatures, Elu, KernelsByKind):
     configurable(_kernel)
 
 Scale = Literal["quick", "medium", "full"]
