@@ -13,17 +13,18 @@ import numpy as np
 import pytest
 
 from anyorder.arrays import read_arrays
-from anyorder.convert import read_hif, read_npz
+from anyorder.convert import read_hif, read_npz, write_hif
 from anyorder.errors import InputError, printable, reading
 from anyorder.experiments.hyperedges.data import read_hyperedges
 from anyorder.experiments.hyperedges.vocabulary import Vocabulary
 from anyorder.experiments.hypergraphs.files import read_hif_hypergraph
 from anyorder.experiments.set_to_graph.files import read_sets
-from anyorder.files import read_json
+from anyorder.files import read_json, write_json
 from anyorder.training.config import override
 from anyorder.training.run import Schedule
 
 HUGE = "{'descr': '<i8', 'fortran_order': False, 'shape': (1000000000000,), }"
+HALF = {"incidences": [{"edge": "e", "node": "\udcff"}]}
 DEEP = "[" * 100_000 + "]" * 100_000
 
 
@@ -106,6 +107,16 @@ def test_json_that_cannot_be_used_is_ours(raw, tmp_path):
     for read in (read_json, read_hif, Vocabulary.load):
         with pytest.raises(InputError, match=r"x\.json"):
             read(path)
+
+
+def test_what_could_not_be_read_is_not_written(tmp_path):
+    for write in (
+        lambda: write_json(tmp_path / "x.json", {"path": ("a\udcff",)}),
+        lambda: write_hif(tmp_path / "x.json", HALF),
+    ):
+        with pytest.raises(InputError, match="half of a surrogate pair"):
+            write()
+    assert not (tmp_path / "x.json").exists()
 
 
 def test_a_whole_pair_of_surrogates_is_a_character(tmp_path):

@@ -113,7 +113,8 @@ def file_digest(path: str | Path) -> str:
 
 
 def write_json(path: Path, data: Any) -> None:
-    """Write plain data, whole or not at all."""
+    """Write plain data, whole or not at all; what ``read_json`` would refuse is not written."""
+    refuse_halves(data)
     write_bytes(path, (json.dumps(data, indent=1) + "\n").encode())
 
 
@@ -133,11 +134,12 @@ def parse_json(raw: bytes) -> Any:
     text = raw.decode("utf-8-sig")
     found = json.loads(text)
     if "\\ud" in text.lower():
-        _refuse_halves(found)
+        refuse_halves(found)
     return found
 
 
-def _refuse_halves(found: Any) -> None:
+def refuse_halves(found: Any) -> None:
+    """Refuse texts with halves of surrogate pairs, such as names of files that are not UTF-8."""
     if isinstance(found, str):
         try:
             found.encode()
@@ -145,8 +147,8 @@ def _refuse_halves(found: Any) -> None:
             raise InputError(f"a text holds half of a surrogate pair, which is no character: {found[:60]!r}") from error
     elif isinstance(found, dict):
         for name, part in found.items():
-            _refuse_halves(name)
-            _refuse_halves(part)
-    elif isinstance(found, list):
+            refuse_halves(name)
+            refuse_halves(part)
+    elif isinstance(found, list | tuple):
         for part in found:
-            _refuse_halves(part)
+            refuse_halves(part)

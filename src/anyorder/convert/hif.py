@@ -23,7 +23,7 @@ from anyorder.convert.entries import Duplicates
 from anyorder.convert.hif_document import parse
 from anyorder.convert.hypergraphs import Agreement, Orderings, Reading, Writing, features_by_size, features_of, hypergraph_of
 from anyorder.errors import InputError, reading
-from anyorder.files import parse_json, write_bytes
+from anyorder.files import parse_json, refuse_halves, write_bytes
 from anyorder.layouts import Features
 
 Document = Mapping[str, Any]
@@ -56,6 +56,7 @@ def _unpacked(path: Path) -> bytes:
 def write_hif(path: str | PathLike[str], document: Document) -> None:
     """Write a document to a file, ``.json`` or ``.json.gz``."""
     parse(document)
+    refuse_halves(document)
     path = Path(path)
     raw = json.dumps(document, allow_nan=False).encode()
     write_bytes(path, gzip.compress(raw, mtime=0) if path.suffix == ".gz" else raw)
