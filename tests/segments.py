@@ -55,7 +55,7 @@ def outputs(backend, normalize, tensors, keys, queries, features):
     """Sums, norms and the gradients of query, key and value."""
     leaves = [part.detach().requires_grad_() for part in tensors.values()]
     with use_backend(backend):
-        sums, norms = segment_attention(*leaves, keys, queries, features, normalize)
+        sums, norms = segment_attention(*leaves, keys, queries, features, normalize)  # type: ignore[call-arg]
         weights = torch.randn(sums.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
         loss = (sums * weights.to(sums)).sum() + (0 if normalize else norms.sum())
         return sums.detach(), norms.detach(), *torch.autograd.grad(loss, leaves)

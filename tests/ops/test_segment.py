@@ -49,7 +49,7 @@ def test_gradcheck_and_opcheck(backend):
         for normalize in (True, False):
 
             def call(*parts, normalize=normalize):
-                out = segment_attention(*parts, keys, queries, features, normalize)
+                out = segment_attention(*parts, keys, queries, features, normalize)  # type: ignore[call-arg]
                 return out[0] if normalize else out
 
             assert torch.autograd.gradcheck(call, leaves)
@@ -77,7 +77,7 @@ def test_a_query_without_keys_has_no_gradient_however_large_the_loss(backend):
     asked = Segments.build(torch.tensor([1, 0]), 2)  # the first query reads the empty group
     leaves = [part.detach().requires_grad_() for part in tensors.values()]
     with use_backend(backend):
-        sums, _ = segment_attention(*leaves, keys, Queries(asked.rows, asked.pointer[None]), features, True)
+        sums, _ = segment_attention(*leaves, keys, Queries(asked.rows, asked.pointer[None]), features, True)  # type: ignore[call-arg]
         (sums * 1e6).sum().backward()
     assert sums[0].eq(0).all() and leaves[0].grad[0].eq(0).all()
     assert all(leaf.grad.isfinite().all() for leaf in leaves)
@@ -108,8 +108,8 @@ def test_nothing_in_nothing_out(backend, keys, queries):
 
 def test_half_precision_inputs_keep_their_type():
     tensors, keys, queries, features = problem("relu", torch.float32)
-    exact = segment_attention(*tensors.values(), keys, queries, features, True)[0]
-    half = segment_attention(*[part.bfloat16() for part in tensors.values()], keys, queries, features, True)[0]
+    exact = segment_attention(*tensors.values(), keys, queries, features, True)[0]  # type: ignore[call-arg]
+    half = segment_attention(*[part.bfloat16() for part in tensors.values()], keys, queries, features, True)[0]  # type: ignore[call-arg]
     assert half.dtype == torch.bfloat16
     torch.testing.assert_close(half.float(), exact, rtol=0.1, atol=0.1)
 

@@ -98,7 +98,7 @@ def _attention(layer: EquivariantAttention) -> dict[str, Any]:
     for kernel in layer.kernels:
         if not isinstance(kernel, Softmax):
             raise InputError(f"only softmax attention can be exported to a web page, got {kernel}")
-    maps = {"query": layer.query, "key": layer.key, "pointwise": layer.pointwise}
+    maps: dict[str, Any] = {"query": layer.query, "key": layer.key, "pointwise": layer.pointwise}
     return {
         "heads": layer.heads,
         "width": layer.head_channels,

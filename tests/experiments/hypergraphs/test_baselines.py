@@ -93,7 +93,7 @@ def test_networks_are_equivariant(row):
     torch.manual_seed(0)
     model, graph = MODELS[row], example()
     if getattr(model, "neighbours", 0):
-        model = replace(model, neighbours=2)  # of seven, so that the nearest are chosen
+        model = replace(model, neighbours=2)  # type: ignore[call-arg]  # of seven, so that the nearest are chosen
     network = model.build(SHAPES).eval()
     order = torch.randperm(graph.num_nodes)
     place = order.argsort()

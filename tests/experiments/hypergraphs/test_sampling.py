@@ -28,9 +28,9 @@ def chain(num_nodes: int = 60, *, seed: int = 0) -> Hypergraph:
 @pytest.mark.parametrize("row", [row for row in MODELS if row not in ("HypergraphConv (neighbours)", "EHNN-Transformer")])
 def test_outputs_and_gradients_are_those_of_the_whole(row):
     torch.manual_seed(0)
-    graph, model = chain(), replace(MODELS[row], channels=16, dropout=0.0)
+    graph, model = chain(), replace(MODELS[row], channels=16, dropout=0.0)  # type: ignore[call-arg]
     if getattr(model, "neighbours", 0):
-        model = replace(model, neighbours=2)
+        model = replace(model, neighbours=2)  # type: ignore[call-arg]
     network = model.build(SHAPES).eval()
     for weight in network.parameters():
         weight.data += 0.05 * torch.randn_like(weight)  # away from a start where all attention is equal

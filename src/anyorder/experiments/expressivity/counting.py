@@ -80,8 +80,9 @@ class Counting(Task):
         train, valid = round(0.3 * len(graphs)), round(0.5 * len(graphs))
         mean, deviation = counts[:train].mean(0), counts[:train].std(0).clamp(min=1e-6)
         normal = (counts - mean) / deviation
-        parts = [CountedGraphs(graphs[a:b], normal[a:b]) for a, b in ((0, train), (train, valid), (valid, len(graphs)))]
-        return Splits(*parts, shapes=Width(len(self.patterns)))
+        bounds = ((0, train), (train, valid), (valid, len(graphs)))
+        first, second, third = (CountedGraphs(graphs[a:b], normal[a:b]) for a, b in bounds)
+        return Splits(first, second, third, Width(len(self.patterns)))
 
     def collate(self, model: ModelConfig) -> Callable[[Sequence[Any]], Any]:
         assert isinstance(model, GraphModel)
@@ -95,7 +96,9 @@ class Counting(Task):
 
     def check_order(self, model: GraphModel) -> None:
         """Refuse an order that cannot count a pattern, whatever its weights."""
-        for name in () if self.below or not isinstance(model, OrderModel) else self.patterns:
+        if self.below or not isinstance(model, OrderModel):
+            return
+        for name in self.patterns:
             needed = COUNTS[name][1]
             if model.order < needed:
                 raise InputError(
