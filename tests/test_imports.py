@@ -11,13 +11,14 @@ import anyorder
 
 ROOT = Path(anyorder.__file__).parent
 HOUSE = ("algebra", "layouts", "ops", "layers", "models", "training", "experiments", "cli")
-TOOLS = ("arrays", "errors", "extras", "files", "suggest")
+TOOLS = ("arrays", "errors", "extras", "files", "positions", "saving", "suggest", "weights")
 """Modules beside the folders that everything may use and that use nothing but each other."""
 BESIDE = {
     "datasets": (),
     "convert": ("algebra", "layouts"),
     "testing": ("algebra", "layouts"),
     "bench": HOUSE[:5],
+    "pyg": HOUSE[:5],
 }
 USES = {
     **{name: HOUSE[: HOUSE.index(name)] for name in HOUSE},

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         SymmetricEncoder,
         mixed_linear,
     )
+    from anyorder.saving import SavedModule
     from anyorder.training.checkpoints import load
 
 _HOMES = {
@@ -87,8 +88,10 @@ _HOMES = {
         "SymmetricEncoder",
         "mixed_linear",
     ),
+    "anyorder.saving": ("SavedModule",),
     "anyorder.training.checkpoints": ("load",),
 }
+_FOLDERS = ("algebra", "convert", "estimators", "layers", "layouts", "models", "pyg", "testing")
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __version__ = "0.1.0"
@@ -113,6 +116,7 @@ __all__ = [
     "MixedFeatures",
     "PropagationEncoder",
     "RandomFeatures",
+    "SavedModule",
     "Softmax",
     "SparseIndexSet",
     "SymmetricAttention",
@@ -132,10 +136,12 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Load a public name when it is first used, so that ``anyorder.algebra`` stays free of torch."""
+    if name in _FOLDERS:
+        return importlib.import_module(f"anyorder.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'anyorder' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOME[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME])
+    return sorted([*globals(), *_HOME, *_FOLDERS])

@@ -12,10 +12,11 @@ import safetensors.torch
 import torch
 
 from anyorder.errors import InputError
-from anyorder.training.checkpoints import CHECKSUM, load_model, load_weights, save_weights
+from anyorder.training.checkpoints import load_model
 from anyorder.training.fit import carry_out
 from anyorder.training.records import Record, collect
 from anyorder.training.states import read_state
+from anyorder.weights import CHECKSUM, load_weights, save_weights
 from small_runs import EVERY_STEP, QUIET, Interrupted, chains, interrupt_at
 
 

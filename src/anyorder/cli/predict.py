@@ -33,10 +33,12 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 def _sources(args: argparse.Namespace, run: Any) -> list[Path]:
     """Files whose place predictions never take: what was given, what the model was trained on, and the model itself."""
-    from anyorder.training.checkpoints import CONFIG, LAST, WEIGHTS
+    from anyorder.saving import CONFIG
+    from anyorder.training.checkpoints import LAST
     from anyorder.training.config import to_data
     from anyorder.training.jobs import JOB
     from anyorder.training.records import RECORD
+    from anyorder.weights import WEIGHTS
 
     given = [value for name, value in vars(args).items() if name not in ("output", "folder") and isinstance(value, Path)]
     trained_on = [Path(value) for value in to_data(run.task).values() if isinstance(value, str) and os.path.isabs(value)]

@@ -3,7 +3,9 @@
 A document has a list ``incidences`` of {edge, node}, and may list ``nodes`` and ``edges`` too, with their weights and
 attributes (``attrs``); ``network-type`` is undirected, directed or asc (a simplicial complex). Weights of nodes and edges
 are read and written under the name ``weight``. Weights and attributes of incidences have no place in an entry and are
-left out; a simplicial complex has the faces that it lists.
+left out; a simplicial complex has the faces that it lists. What the standard leaves open is read: records of a node or
+edge that occur again are joined, a pair that occurs twice is one membership, and a node of a directed network without a
+direction is a tail.
 """
 
 from __future__ import annotations
@@ -126,6 +128,12 @@ def to_hif(
         raise TypeError(f"HIF names nodes by strings or integers, got {foreign[0]!r}")
     incidences: list[dict[str, Any]] = []
     for name, members in zip(made.edge_names, made.edges, strict=True):
+        tails = num_tails or 0
+        if len({*members[:tails]}) + len({*members[tails:]}) < len(members):
+            nodes = [made.nodes[number] for number in members]
+            raise ValueError(
+                f"HIF lists a node of a hyperedge once per side: entry {nodes} repeats node {max(nodes, key=nodes.count)!r}"
+            )
         for place, number in enumerate(members):
             side = {} if num_tails is None else {"direction": "tail" if place < num_tails else "head"}
             incidences.append({"edge": name, "node": made.nodes[number], **side})

@@ -28,19 +28,17 @@ def parse(document: Any) -> AttributedHypergraph:
     kind = _check_top(document)
     nodes: dict[Name, Attributes] = _listed(document, "nodes", "node")
     edges: dict[Name, Attributes] = _listed(document, "edges", "edge")
-    sides: dict[Name, tuple[list[Name], list[Name]]] = {name: ([], []) for name in edges}
+    sides: dict[Name, tuple[dict[Name, None], dict[Name, None]]] = {name: ({}, {}) for name in edges}
     for place, record in enumerate(document["incidences"]):
         where = f"incidences[{place}]"
         _check_record(record, "incidences", where)
         node, edge = record["node"], record["edge"]
         nodes.setdefault(node, {})
         edges.setdefault(edge, {})
-        side = sides.setdefault(edge, ([], []))[_side(record, kind, where)]
-        if node in side:
-            raise ValueError(f"{where} repeats node {node!r} in edge {edge!r}")
-        side.append(node)
+        # a pair that occurs twice, as HIF allows, is one membership
+        sides.setdefault(edge, ({}, {}))[_side(record, kind, where)][node] = None
     number = {name: place for place, name in enumerate(nodes)}
-    members = tuple(tuple(number[node] for node in tails + heads) for tails, heads in (sides[name] for name in edges))
+    members = tuple(tuple(number[node] for node in (*tails, *heads)) for tails, heads in (sides[name] for name in edges))
     return AttributedHypergraph(
         tuple(nodes),
         tuple(nodes.values()),
@@ -74,10 +72,8 @@ def _listed(document: Mapping[str, Any], name: str, key: str) -> dict[Name, Attr
     found: dict[Name, Attributes] = {}
     for place, record in enumerate(document.get(name, [])):
         _check_record(record, name, f"{name}[{place}]")
-        if record[key] in found:
-            raise ValueError(f"{name}[{place}] lists {key} {record[key]!r} again")
         weight = {"weight": record["weight"]} if "weight" in record else {}
-        found[record[key]] = {**record.get("attrs", {}), **weight}
+        found[record[key]] = {**found.get(record[key], {}), **record.get("attrs", {}), **weight}
     return found
 
 
@@ -104,12 +100,8 @@ def _check_record(record: Any, name: str, where: str) -> None:
 
 
 def _side(record: Mapping[str, Any], kind: str, where: str) -> int:
-    """0 for tails, and for all nodes of an undirected hyperedge; 1 for heads."""
+    """0 for tails, and where no direction is given; 1 for heads."""
     direction = record.get("direction")
     if direction is not None and direction not in DIRECTIONS:
         raise ValueError(f"{where}: direction must be 'tail' or 'head', got {direction!r}")
-    if kind != "directed":
-        return 0
-    if direction is None:
-        raise ValueError(f"{where} must say its direction, since the network is directed")
-    return DIRECTIONS.index(direction)
+    return DIRECTIONS.index(direction) if kind == "directed" and direction is not None else 0

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from anyorder.algebra import EquivalenceClass, Selection, SetPartition, attention_program, pointwise_into, select
 from anyorder.algebra.program import Attend, ColumnSpan, Combine, Program, Project, Values, module_name, pooled
 from anyorder.layers.checks import check_input, check_orders, check_positive
-from anyorder.layers.kernels import FeatureKernel, Kernel, KernelsByKind, RandomFeatures, Softmax
+from anyorder.layers.kernels import Kernel, KernelsByKind, RandomFeatures, Softmax, kernel_of
 from anyorder.layers.module import FeatureModule
 from anyorder.layers.projection import Parts, PointwiseProjection, add_product, init_uniform, project
 from anyorder.layouts import Features, IndexSet
@@ -19,8 +19,8 @@ from anyorder.ops.dropout import Dropout
 from anyorder.ops.features import FeatureMap
 
 Coupling = Literal["relaxed", "exact"]
-Kernels = Kernel | KernelsByKind | Mapping[str, Kernel]
-"""One kernel, or one for the ``local`` and one for the ``global`` classes."""
+Kernels = Kernel | str | KernelsByKind | Mapping[str, Kernel | str]
+"""One kernel or its name, or one for the ``local`` and one for the ``global`` classes."""
 
 
 class EquivariantAttention(FeatureModule):
@@ -37,8 +37,8 @@ class EquivariantAttention(FeatureModule):
         channels: width of input and output.
         heads, head_channels: number of heads and width of each.
         kernel: ``Softmax()`` (default) is exact; ``RandomFeatures(...)``, ``LearnedFeatures(...)`` and ``Elu()`` take linear
-            time. ``KernelsByKind(local, other)`` or a mapping gives ``local`` classes (which share nodes with their output)
-            and ``global`` ones a kernel of their own.
+            time. By name: softmax, relu and favor (random features), elu. ``KernelsByKind(local, other)`` or a mapping gives
+            ``local`` classes (which share nodes with their output) and ``global`` ones a kernel of their own.
         coupling: for linear time, ``"relaxed"`` (default) keeps the equalities of a class and drops its inequalities
             (Sec. 4.3), ``"exact"`` attends to exactly {i : (i, j) in mu}. Softmax is always exact.
         normalize: divide by the sum of the weights, Z_j.
@@ -245,14 +245,12 @@ def _check_kernels(
     given = kernel if isinstance(kernel, Mapping) else {"local": kernel or Softmax(), "global": kernel or Softmax()}
     if {*given} != {"local", "global"}:
         raise ValueError(f"a mapping of kernels needs 'local' and 'global', got {[*given]}")
-    for each in given.values():
-        if not isinstance(each, (Softmax, FeatureKernel)):
-            raise TypeError(f"kernel must be Softmax(), RandomFeatures(...), Elu() or a FeatureKernel, got {each!r}")
+    local, everywhere = kernel_of(given["local"]), kernel_of(given["global"])
     if coupling not in (None, "relaxed", "exact"):
         raise ValueError(f"coupling must be 'relaxed' or 'exact', got {coupling!r}")
     if order_out == 0:
         return (Softmax(), Softmax()), "exact", True
-    kernels = (given["local"], given["local"] if given["local"] == given["global"] else given["global"])
+    kernels = (local, local if local == everywhere else everywhere)
     if not any(each.is_linear for each in kernels):
         if coupling == "relaxed" or not normalize:
             raise ValueError("softmax is exact and normalised: coupling='relaxed' and normalize=False need another kernel")

@@ -14,8 +14,10 @@ from anyorder.layouts import Exact, Grouped, Single, Tiling
 from anyorder.ops.features import FeatureMap
 from anyorder.ops.segment import segment_attention
 from anyorder.ops.softmax import softmax_single, softmax_tiles
+from anyorder.saving import saved_value
 
 
+@saved_value
 class Kernel:
     """How queries and keys are compared. A kernel of your own derives from ``FeatureKernel``."""
 
@@ -252,6 +254,7 @@ class LearnedFeatures(FeatureKernel):
         return made[0], made[1], FeatureMap("none")
 
 
+@saved_value
 @dataclass(frozen=True)
 class KernelsByKind:
     """A kernel for local classes, whose groups are small on sparse graphs, and another one for global classes.
@@ -263,6 +266,40 @@ class KernelsByKind:
 
     local: Kernel
     other: Kernel
+
+
+NAMED: dict[str, Kernel] = {
+    "softmax": Softmax(),
+    "elu": Elu(),
+    "relu": RandomFeatures(kind="relu"),
+    "favor": RandomFeatures(kind="softmax"),
+}
+"""Kernels with their default settings, by name."""
+
+
+def kernel_of(given: Kernel | str) -> Kernel:
+    """A kernel, or the one of a name.
+
+    >>> kernel_of("relu")
+    RandomFeatures(kind='relu', num_features=None, redraw=None, eps=0.001)
+    """
+    if isinstance(given, str):
+        if given not in NAMED:
+            raise ValueError(
+                f"kernel must be one of {[*NAMED]}, or a value like RandomFeatures(num_features=64), got {given!r}"
+            )
+        return NAMED[given]
+    if not isinstance(given, (Softmax, FeatureKernel)):
+        raise TypeError(f"kernel must be Softmax(), RandomFeatures(...), Elu() or a FeatureKernel, got {given!r}")
+    return given
+
+
+def linear_kernel_of(given: Kernel | str | None) -> FeatureKernel:
+    """A kernel in linear time, or the one of a name; ``Elu()`` for None."""
+    found = Elu() if given is None else kernel_of(given)
+    if not isinstance(found, FeatureKernel):
+        raise TypeError(f"kernel must be of linear time here, as RandomFeatures(...) or Elu(), got {given!r}")
+    return found
 
 
 def _exponents(x: Tensor, directions: Tensor) -> Tensor:

@@ -12,9 +12,10 @@ from torch import nn
 from torch.utils.hooks import BackwardHook, RemovableHandle
 
 from anyorder.layouts import Features, IndexSet
+from anyorder.saving import SavedModule
 
 
-class FeatureModule(nn.Module):
+class FeatureModule(SavedModule):
     """The base of layers and models: hooks on gradients see rows, and plans are built outside of compiled graphs.
 
     Layers of your own may derive from it, too.

@@ -12,7 +12,10 @@ from anyorder.algebra import EquivalenceClass, SetPartition
 from anyorder.algebra.program import Project
 from anyorder.layouts import Spread
 from anyorder.ops.gather import add_spread, beside
+from anyorder.saving import saved_value
 
+saved_value(SetPartition)
+saved_value(EquivalenceClass)
 Parts = dict[SetPartition, Tensor]
 """Rows by pattern."""
 

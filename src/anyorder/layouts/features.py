@@ -89,6 +89,19 @@ class Features(Transferable):
     def device(self) -> torch.device:
         return self.rows.device
 
+    @property
+    def shape(self) -> torch.Size:
+        """The shape of ``values``."""
+        return self.index.unflatten(self.rows.detach()).shape
+
+    def detach(self) -> Features:
+        """The same values outside of the graph of gradients."""
+        return self.with_rows(self.rows.detach())
+
+    def clone(self) -> Features:
+        """A copy of the values on the same tuples."""
+        return self.with_rows(self.rows.clone())
+
     def target(self, order: int, given: IndexSet | None = None) -> IndexSet:
         """The index set a layer of this output order writes to: the given one, or the one that follows from the input."""
         return self.index.target(order, given)

@@ -10,7 +10,7 @@ from torch import nn
 from anyorder.algebra import Selection
 from anyorder.layers import EncoderLayer, EquivariantLinear
 from anyorder.layers.attention import Coupling, Kernels
-from anyorder.layers.checks import check_orders, check_positive
+from anyorder.layers.checks import check_input, check_orders, check_positive
 from anyorder.layers.linear import Reduction
 from anyorder.layers.module import FeatureModule
 from anyorder.layouts import Features, IndexSet
@@ -86,6 +86,7 @@ class Encoder(FeatureModule):
 
     def forward(self, x: Features, target: IndexSet | None = None) -> Features:
         """Features of the last order; ``target`` is the index set of the layers that write its order."""
+        check_input(self, x, self.order_in, self.channels_in, self.project.weight)
         _check_target(target, self.orders)
         self.prepare_outside(x, target)
         x = self.project(x)
@@ -116,6 +117,7 @@ class EquivariantMLP(FeatureModule):
     ) -> None:
         super().__init__()
         steps = _check_steps(order_in, orders)
+        check_positive(channels_in=channels_in, channels=channels)
         self.order_in, self.order_out, self.orders = order_in, steps[-1][1], tuple(orders)
         self.channels_in = channels_in
         self.channels_out = channels if channels_out is None else channels_out
@@ -144,6 +146,7 @@ class EquivariantMLP(FeatureModule):
 
     def forward(self, x: Features, target: IndexSet | None = None) -> Features:
         """Features of the last order; ``target`` is the index set of the layers that write its order."""
+        check_input(self, x, self.order_in, self.channels_in, next(self.parameters()))
         _check_target(target, self.orders)
         self.prepare_outside(x, target)
         for number, layer in enumerate(self.layers):
@@ -155,6 +158,9 @@ class EquivariantMLP(FeatureModule):
 
 def _check_steps(order_in: int, orders: Sequence[int]) -> list[tuple[int, int]]:
     check_orders(order_in=order_in)
+    if isinstance(orders, str) or not isinstance(orders, Sequence):
+        hint = f"; for one layer write orders=({orders},)" if isinstance(orders, int) else ""
+        raise TypeError(f"orders must be a tuple with the order after each layer, got {orders!r}{hint}")
     if len(orders) == 0:
         raise ValueError("orders must name the order after each layer, got none")
     check_orders(**{f"orders[{n}]": order for n, order in enumerate(orders)})

@@ -6,12 +6,13 @@ import torch
 from torch import Tensor, nn
 
 from anyorder.layers.checks import check_positive
-from anyorder.layers.kernels import Elu, RandomFeatures
+from anyorder.layers.kernels import FeatureKernel, Kernel, linear_kernel_of
 from anyorder.layouts import Queries, Segments
 from anyorder.layouts.incidence import IncidenceSet
 from anyorder.ops.dropout import Dropout
 from anyorder.ops.features import FeatureMap
 from anyorder.ops.segment import segment_attention
+from anyorder.saving import SavedModule
 
 
 class IncidenceAttention(nn.Module):
@@ -25,9 +26,7 @@ class IncidenceAttention(nn.Module):
 
     directions: Tensor | None
 
-    def __init__(
-        self, *, channels: int, heads: int, head_channels: int, kernel: Elu | RandomFeatures, global_: bool
-    ) -> None:
+    def __init__(self, *, channels: int, heads: int, head_channels: int, kernel: FeatureKernel, global_: bool) -> None:
         super().__init__()
         check_positive(channels=channels, heads=heads, head_channels=head_channels)
         self.heads, self.head_channels, self.kernel, self.global_ = heads, head_channels, kernel, global_
@@ -89,7 +88,7 @@ class HypergraphLayer(nn.Module):
     """Hyperedges gather from their nodes, then nodes from their hyperedges and from all nodes; an MLP after each."""
 
     def __init__(
-        self, *, channels: int, heads: int, head_channels: int, dropout: float, kernel: Elu | RandomFeatures, global_: bool
+        self, *, channels: int, heads: int, head_channels: int, dropout: float, kernel: FeatureKernel, global_: bool
     ) -> None:
         super().__init__()
         sizes = {"channels": channels, "heads": heads, "head_channels": head_channels}
@@ -114,7 +113,7 @@ def _mlp(channels: int, dropout: float) -> nn.Module:
     )
 
 
-class HypergraphEncoder(nn.Module):
+class HypergraphEncoder(SavedModule):
     """Node features of a hypergraph with edges of any size, and perhaps features of its edges, to one row per node.
 
     >>> incidence = IncidenceSet.build(torch.tensor([0, 1, 1, 2]), torch.tensor([0, 0, 1, 1]), num_nodes=3, num_edges=2)
@@ -133,7 +132,7 @@ class HypergraphEncoder(nn.Module):
         heads: int,
         head_channels: int,
         dropout: float = 0.0,
-        kernel: Elu | RandomFeatures | None = None,
+        kernel: Kernel | str | None = None,
         global_: bool = True,
         edge_channels_in: int = 0,
     ) -> None:
@@ -145,7 +144,8 @@ class HypergraphEncoder(nn.Module):
         self.project_edges = nn.Linear(edge_channels_in, channels) if edge_channels_in else None
         self.start = SizeModulation(channels)
         self.layers = nn.ModuleList(
-            HypergraphLayer(**sizes, dropout=dropout, kernel=kernel or Elu(), global_=global_) for _ in range(layers)
+            HypergraphLayer(**sizes, dropout=dropout, kernel=linear_kernel_of(kernel), global_=global_)
+            for _ in range(layers)
         )
         self.norm, self.head = nn.LayerNorm(channels), nn.Linear(channels, channels_out)
         self.dropout = Dropout(dropout)

@@ -13,6 +13,7 @@ from anyorder.layers.linear import EquivariantLinear, lightweight_mlp
 from anyorder.layouts import Features, IndexSet
 from anyorder.layouts.mixed import MixedFeatures
 from anyorder.ops.dropout import Dropout
+from anyorder.saving import SavedModule
 
 Targets = Mapping[int, IndexSet]
 
@@ -110,7 +111,7 @@ class MixedEncoderLayer(nn.Module):
         return h.with_rows(h.rows + self.dropout(update))
 
 
-class MixedEncoder(nn.Module):
+class MixedEncoder(SavedModule):
     """A Transformer on direct sums of orders: input projections, layers, LayerNorm and head for each order.
 
     >>> model = MixedEncoder(orders_in=(1, 2), orders=((1, 2), (1,)), channels_in=3, channels=8, channels_out=2,

@@ -10,11 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from anyorder.layers.checks import check_positive
-from anyorder.layers.kernels import Elu, RandomFeatures
+from anyorder.layers.kernels import FeatureKernel, Kernel, linear_kernel_of
 from anyorder.layouts.incidence import IncidenceSet
 from anyorder.models.hypergraph import SizeModulation
 from anyorder.ops.dropout import Dropout
 from anyorder.ops.sparse_matrix import SparseMatrix
+from anyorder.saving import SavedModule
 
 Alike = Callable[[Tensor], Tensor]
 """The weighted mean of the rows like each row: ``Neighbours``, or the same as a sparse matrix."""
@@ -33,9 +34,7 @@ class Gathering(nn.Module):
 
     directions: Tensor | None
 
-    def __init__(
-        self, *, channels: int, heads: int, query_channels: int, kernel: Elu | RandomFeatures, gate: float = 1.0
-    ) -> None:
+    def __init__(self, *, channels: int, heads: int, query_channels: int, kernel: FeatureKernel, gate: float = 1.0) -> None:
         super().__init__()
         self.heads, self.kernel = heads, kernel
         self.gate = nn.Parameter(torch.full((heads, 1), gate))
@@ -90,7 +89,7 @@ class Propagation(nn.Module):
         *,
         channels: int,
         heads: int,
-        kernel: Elu | RandomFeatures,
+        kernel: FeatureKernel,
         keep: float,
         query_channels: int = 4,
         gate: float = 1.0,
@@ -142,7 +141,7 @@ def both_ways(incidence: IncidenceSet) -> tuple[SparseMatrix, SparseMatrix]:
     return SparseMatrix(edges, nodes, values, *pointers), SparseMatrix(nodes_, edges_, values, *pointers_)
 
 
-class PropagationEncoder(nn.Module):
+class PropagationEncoder(SavedModule):
     """Node features of a hypergraph, dense or sparse, and perhaps features of its edges, to one row per node.
 
     As many linear maps as propagations, or two: the last one, to the output, is after the last propagation, the others are
@@ -165,7 +164,7 @@ class PropagationEncoder(nn.Module):
         heads: int,
         dropout: float = 0.0,
         keep: float = 0.8,
-        kernel: Elu | RandomFeatures | None = None,
+        kernel: Kernel | str | None = None,
         query_channels: int = 4,
         gate: float = 1.0,
         update: bool = False,
@@ -180,7 +179,7 @@ class PropagationEncoder(nn.Module):
         self.weights = nn.ParameterList(nn.init.xavier_uniform_(torch.empty(a, b)) for a, b in pairwise(widths))
         self.biases = nn.ParameterList(torch.zeros(width) for width in [*[channels] * (layers - 1), channels_out])
         sizes: dict[str, Any] = {"channels": channels, "heads": heads, "query_channels": query_channels}
-        options: dict[str, Any] = {"kernel": kernel or Elu(), "keep": keep, "gate": gate, "update": update}
+        options: dict[str, Any] = {"kernel": linear_kernel_of(kernel), "keep": keep, "gate": gate, "update": update}
         self.layers = nn.ModuleList(Propagation(**sizes, **options, dropout=dropout) for _ in range(layers))
         self.project_edges = nn.Linear(edge_channels_in, channels) if edge_channels_in else None
         self.dropout = Dropout(dropout)

@@ -1,45 +1,48 @@
-"""Trained models: weights as safetensors with their configuration beside them; loading runs no code from files.
-
-Weights carry a checksum of their names, shapes and numbers in the header of their file, so that both are written in one
-step; files without one are read as they are.
-"""
+"""Trained models: weights as safetensors with their configuration beside them; loading runs no code from files."""
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+import anyorder
 from anyorder.errors import InputError, reading
-from anyorder.extras import require
-from anyorder.files import read_json, write_bytes, write_json
+from anyorder.files import read_json, write_json
+from anyorder.saving import CONFIG, is_saved_module, load_module
 from anyorder.training.config import from_data, to_data
 from anyorder.training.run import Run
 from anyorder.training.shapes import Shapes
+from anyorder.weights import WEIGHTS, check_weights, read_weights, save_weights
 
-CONFIG, WEIGHTS, LAST = "config.json", "model.safetensors", "last.ckpt"
-CHECKSUM = "sha256"
+LAST = "last.ckpt"
+SHIPPED = Path(anyorder.__file__).parent / "checkpoints"
 
 
-def load(folder: str | Path) -> nn.Module:
-    """The trained model of a folder, in evaluation mode."""
+def load(source: str | Path) -> nn.Module:
+    """The model of a folder, in evaluation mode: of a training, of ``model.save``, or one that comes with the package.
+
+    The name of a shipped model may be cut: ``load("delaunay")`` is the first whose name begins so.
+    """
+    folder = shipped(str(source)) or Path(source)
+    if is_saved_module(folder):
+        return load_module(folder)
     return load_model(folder)[1]
+
+
+def shipped(name: str) -> Path | None:
+    """The folder of a model that comes with the package; None where there is none, or the name is a folder of the user."""
+    if Path(name).exists() or not name:
+        return None
+    found = sorted(path for path in SHIPPED.iterdir() if path.name == name or path.name.startswith(f"{name}-"))
+    return found[0] if found else None
 
 
 def save_config(folder: Path, run: Run, shapes: Shapes) -> None:
     """Write what is needed to rebuild the model."""
     write_json(folder / CONFIG, {"run": to_data(run), "shapes": shapes.to_data()})
-
-
-def save_weights(path: Path, model: nn.Module) -> None:
-    """Write the weights of a model."""
-    safetensors = require("safetensors.torch", "train")
-    weights = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in model.state_dict().items()}
-    write_bytes(path, safetensors.save(weights, metadata={CHECKSUM: digest(weights)}))
 
 
 def save_model(folder: Path, run: Run, model: nn.Module, shapes: Shapes) -> None:
@@ -66,7 +69,10 @@ def load_model(folder: str | Path) -> tuple[Run, nn.Module]:
     """A trained model in evaluation mode, rebuilt from its configuration, with its weights."""
     folder = Path(folder)
     if not folder.is_dir():
-        raise FileNotFoundError(f"{folder} is not a folder of a trained model")
+        names = ", ".join(sorted(path.name for path in SHIPPED.iterdir()))
+        raise FileNotFoundError(
+            f"{folder} is neither a folder of a trained model nor one that comes with the package: {names}"
+        )
     run, shapes = load_run(folder)
     weights = read_weights(folder / WEIGHTS)
     with reading(folder / CONFIG, "a configuration of this model"):
@@ -89,50 +95,3 @@ def _check_size(path: Path, weights: dict[str, Tensor], run: Run, shapes: Shapes
     except (RuntimeError, NotImplementedError):  # a model that works with numbers while it is built
         return
     check_weights(path, weights, planned)
-
-
-def load_weights(path: Path, model: nn.Module) -> None:
-    """Put the weights of a file into a model; both must have the same names and shapes."""
-    weights = read_weights(path)
-    check_weights(path, weights, model)
-    model.load_state_dict(weights)
-
-
-def read_weights(path: Path) -> dict[str, Tensor]:
-    """The weights of a file, compared with the checksum that was written with them."""
-    safetensors = require("safetensors", "train")
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist: the run has not written its weights yet")
-    with reading(path, "a whole safetensors file"), safetensors.safe_open(path, framework="pt") as file:
-        expected = (file.metadata() or {}).get(CHECKSUM)
-        weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no dict)
-        if expected is not None and expected != digest(weights):
-            raise InputError(f"{path} is damaged: its numbers do not have the checksum that was written with them")
-        broken = [
-            name for name, tensor in weights.items() if tensor.is_floating_point() and not bool(tensor.isfinite().all())
-        ]
-        if broken:
-            raise InputError(f"{path} is damaged or of a failed training: {broken[0]!r} holds numbers that are not finite")
-    return weights
-
-
-def digest(weights: dict[str, Tensor]) -> str:
-    """SHA-256 over names, kinds, shapes and numbers, whatever the order of the file."""
-    known = hashlib.sha256()
-    for name in sorted(weights):
-        tensor = weights[name]
-        known.update(f"{name}\n{tensor.dtype}\n{tuple(tensor.shape)}\n".encode())
-        known.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-    return known.hexdigest()
-
-
-def check_weights(path: Path, weights: dict[str, Any], model: nn.Module) -> None:
-    """Refuse weights of another model."""
-    expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    found = {name: tuple(tensor.shape) for name, tensor in weights.items()}
-    wrong = sorted(name for name in {*expected, *found} if expected.get(name) != found.get(name))
-    if wrong:
-        raise InputError(
-            f"{path} does not belong to this model: {wrong[0]!r} should be {expected.get(wrong[0], 'absent')}, "
-            f"is {found.get(wrong[0], 'absent')} ({len(wrong)} differences)"
-        )

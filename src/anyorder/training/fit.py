@@ -19,7 +19,7 @@ from torch import nn
 
 from anyorder.files import remove_unfinished
 from anyorder.ops.backends import use_compiling
-from anyorder.training.checkpoints import LAST, WEIGHTS, load_run, save_config, save_model
+from anyorder.training.checkpoints import LAST, load_run, save_config, save_model
 from anyorder.training.config import from_data, to_data
 from anyorder.training.jobs import JOB, Job
 from anyorder.training.keeper import Keeper
@@ -33,6 +33,7 @@ from anyorder.training.run import DirectTask, Run, Splits
 from anyorder.training.signals import Stopped, heeding_signals
 from anyorder.training.states import MARK, check_state, read_state
 from anyorder.training.trainer import LOGS, make_trainer, quiet
+from anyorder.weights import WEIGHTS
 
 __all__ = ["Job", "Machine", "carry_out", "execute", "resume"]
 

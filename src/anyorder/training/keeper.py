@@ -10,10 +10,11 @@ import lightning.pytorch as pl
 from lightning.pytorch.callbacks import Callback
 
 from anyorder.suggest import nearest
-from anyorder.training.checkpoints import LAST, load_weights, save_weights
+from anyorder.training.checkpoints import LAST
 from anyorder.training.module import TaskModule
 from anyorder.training.run import Run
 from anyorder.training.signals import Stopped, asked, begin_steps, end_steps
+from anyorder.weights import load_weights, save_weights
 
 _PAUSE = 5.0  # seconds between states where epochs are short
 _AGREE = 32  # batches after which several processes agree on whether to save

@@ -17,7 +17,7 @@ from torch import nn
 
 from anyorder.errors import InputError, reading
 from anyorder.files import write_bytes
-from anyorder.training.checkpoints import check_weights
+from anyorder.weights import check_weights
 
 MARK = "anyorder"
 _PARTS = ("state_dict", "loops", "callbacks", MARK)

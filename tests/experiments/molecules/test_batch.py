@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from anyorder.experiments.molecules.batch import CollateMolecules, MoleculeBatch, SimilarSizeBatches
 from anyorder.experiments.molecules.graphs import fingerprint
-from anyorder.experiments.molecules.laplacian import flip_signs, laplacian_positions
 from anyorder.experiments.molecules.store import Molecule
+from anyorder.positions import flip_signs, laplacian_positions
 
 SMILES = ["CCO", "C", "c1ccccc1O", "[Na+].[Cl-]", "CC(C)C#N"]
 

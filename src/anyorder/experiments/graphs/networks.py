@@ -11,11 +11,12 @@ from anyorder.experiments.graphs.batch import GraphBatch
 from anyorder.experiments.graphs.goals import Goal
 from anyorder.experiments.graphs.links import with_unlinked
 from anyorder.experiments.graphs.norms import RowNorm
-from anyorder.experiments.graphs.positions import VECTORS, flip_signs
+from anyorder.experiments.graphs.positions import VECTORS
 from anyorder.experiments.graphs.shapes import GraphShapes
 from anyorder.layers import EncoderLayer, Kernel
 from anyorder.layouts import Features
 from anyorder.models import Encoder
+from anyorder.positions import flip_signs
 
 
 class LayerSize(TypedDict):

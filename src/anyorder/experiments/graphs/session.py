@@ -14,7 +14,8 @@ from anyorder.experiments.graphs.own import OwnGraphs, resolve
 from anyorder.experiments.graphs.shapes import GraphShapes
 from anyorder.experiments.graphs.splits import RowParts
 from anyorder.experiments.graphs.values import GraphSet
-from anyorder.training.checkpoints import CONFIG, load_run
+from anyorder.saving import CONFIG
+from anyorder.training.checkpoints import load_run
 from anyorder.training.options import machine
 from anyorder.training.own import model_folder
 from anyorder.training.run import Run

@@ -92,7 +92,7 @@ class CollateMolecules:
         )
         if not self.position_channels:
             return batch
-        from anyorder.experiments.molecules.laplacian import laplacian_positions
+        from anyorder.positions import laplacian_positions
 
         positions = laplacian_positions(batch.bond_index, batch.graph, batch.num_graphs, self.position_channels)
         return replace(batch, positions=positions)

@@ -22,10 +22,10 @@ from anyorder.experiments.molecules.batch import MoleculeBatch
 from anyorder.experiments.molecules.goals import Goal, MoleculeShapes, goal_of
 from anyorder.experiments.molecules.graphs import ATOM_FEATURES, BOND_FEATURES
 from anyorder.experiments.molecules.inputs import MoleculeInputs
-from anyorder.experiments.molecules.laplacian import flip_signs
 from anyorder.layers import EncoderLayer, EquivariantLinear, Kernel, RandomFeatures, Softmax
 from anyorder.layouts import Features
 from anyorder.models import EquivariantMLP
+from anyorder.positions import flip_signs
 from anyorder.training.config import configurable
 from anyorder.training.run import ModelConfig
 
