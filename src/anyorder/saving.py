@@ -117,7 +117,8 @@ def _to_data(value: Any, where: str) -> Any:
         parts = {key: _to_data(part, f"{where}.{key}") for key, part in value.settings.items()}
         return {"module": _name(type(value)), "settings": parts}
     if isinstance(value, tuple(_VALUES)):
-        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(type(value)) if field.init}
+        kept: Any = value
+        fields = {field.name: getattr(kept, field.name) for field in dataclasses.fields(kept) if field.init}
         return {"value": _name(type(value)), "settings": _to_data(fields, where)["mapping"]}
     if isinstance(value, Mapping):
         pairs = [[_to_data(key, where), _to_data(part, f"{where}.{key}")] for key, part in value.items()]
@@ -155,8 +156,8 @@ def _find(name: Any, known: Mapping[str, type], kind: str) -> type:
     return known[name]
 
 
-def _derived(cls: type) -> set[type]:
-    found = {cls}
+def _derived(cls: Any) -> set[type]:
+    found: set[type] = {cls}
     for each in cls.__subclasses__():
         found |= _derived(each)
     return found

@@ -292,3 +292,13 @@ def test_bad_index_sets(call, error, message):
 def test_bad_features(call, error, message):
     with pytest.raises(error, match=message):
         call(random_features(2))
+
+
+def test_features_behave_like_tensors():
+    x = random_features(order=2, channels=3)
+    x.rows.requires_grad_()
+    assert x.shape == x.values.shape and x.dtype == x.values.dtype and x.device == x.values.device
+    assert not x.detach().values.requires_grad and x.detach().index is x.index
+    copy = x.detach().clone()
+    copy.rows.zero_()
+    assert bool(x.rows.any()) and copy.cpu().shape == x.shape
