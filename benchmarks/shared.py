@@ -14,6 +14,7 @@ from anyorder.bench.fits import aligned
 from anyorder.bench.measure import resident_memory
 from anyorder.bench.models import Workload
 from anyorder.ops.allocation import keep_freed_memory
+from anyorder.ops.backends import wait_for_loops
 
 
 def parser(text: str) -> argparse.ArgumentParser:
@@ -31,6 +32,7 @@ def start(options: argparse.Namespace, what: str) -> None:
     """Fix threads and seed, and say what is measured."""
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
+    wait_for_loops()
     kept = not options.fresh_memory and keep_freed_memory()
     memory = "freed memory is used again" if kept else "new memory for each tensor"
     print(f"{what}\nmedian {options.clock} seconds, {options.threads} threads, {memory}, torch {torch.__version__}")

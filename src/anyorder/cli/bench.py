@@ -83,8 +83,10 @@ def _scaling(args: argparse.Namespace) -> int:
     from anyorder.bench.fits import draw, table
     from anyorder.bench.models import find_models
     from anyorder.bench.scaling import SIZES, Case, Limits, run_scaling
+    from anyorder.ops.backends import wait_for_loops
 
     _check(args, "seeds", "memory_limit", "time_limit", "threads")
+    wait_for_loops()
     sizes = sorted(set(args.sizes or SIZES))
     if sizes[0] < 10:
         raise ValueError(f"--sizes must be at least 10 directed edges, one node with 5 links: got {sizes[0]}")
@@ -101,8 +103,10 @@ def _layer(args: argparse.Namespace) -> int:
     import torch
 
     from anyorder.bench.layer import compare_layer, encoder_layer, list_products, report
+    from anyorder.ops.backends import wait_for_loops
 
     _check(args, "channels", "edges", "heads", "head_channels", "threads")
+    wait_for_loops()
     torch.set_num_threads(args.threads)
     layer, x = encoder_layer(
         channels=args.channels, edges=args.edges, heads=args.heads, head_channels=args.head_channels, coupling=args.coupling

@@ -57,6 +57,11 @@ def use_compiling(how: str) -> Iterator[None]:
         _compiling[0] = before
 
 
+def wait_for_loops() -> None:
+    """For benchmarks: this process and those that it starts compile what they need before they go on."""
+    _compiling[0] = os.environ["ANYORDER_COMPILING"] = "wait"
+
+
 def forced() -> str | None:
     """The backend that was asked for, None where operators choose."""
     return None if _backend[0] == "auto" else _backend[0]
