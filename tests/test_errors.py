@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import json
 import tracemalloc
@@ -17,6 +18,7 @@ from anyorder.convert import read_hif, read_npz, write_hif
 from anyorder.errors import InputError, printable, reading
 from anyorder.experiments.hyperedges.data import read_hyperedges
 from anyorder.experiments.hyperedges.vocabulary import Vocabulary
+from anyorder.experiments.hypergraphs import published
 from anyorder.experiments.hypergraphs.files import read_hif_hypergraph
 from anyorder.experiments.set_to_graph.files import read_sets
 from anyorder.files import read_json, write_json
@@ -148,3 +150,21 @@ def test_a_vocabulary_of_numbers_is_refused(tmp_path):
 
 def test_text_for_the_terminal_moves_no_cursor():
     assert printable("a\x1b]0;title\x07\u202eb\n\tc é") == "a\\x1b]0;title\\x07\\u202eb\n\tc é"
+
+
+@pytest.mark.parametrize(
+    ("content", "edges", "problem"),
+    [
+        (b"0 1e300 1\n1 0 2\n2 1 1\n", b"0 3\n1 3\n", "must be finite"),
+        (b"0 1 1\n1 0 2\n2 1 nan\n", b"0 3\n1 3\n", "expected whole numbers"),
+        (b"0 1 1\n1 0 2\n2 1 1\n", b"", "zoo.edges.gz is empty"),
+    ],
+)
+def test_published_text_that_does_not_fit_is_ours_and_warns_of_nothing(content, edges, problem, tmp_path, monkeypatch):
+    folder = tmp_path / "hypergraph_nodeclass" / "zoo"
+    folder.mkdir(parents=True)
+    (folder / "zoo.content.gz").write_bytes(gzip.compress(content))
+    (folder / "zoo.edges.gz").write_bytes(gzip.compress(edges))
+    monkeypatch.setitem(published.SOURCES, "zoo", dataclasses.replace(published.SOURCES["zoo"], num_nodes=3))
+    with pytest.raises(InputError, match=problem):
+        published.read_published("zoo", data_dir=tmp_path)

@@ -197,7 +197,7 @@ def published() -> list[Reader]:
     def reads(read: Callable[[Path, int], Any], name: str = "") -> Callable[[Path], Any]:
         def through(folder: Path) -> Any:
             path = folder / name if name else folder
-            with reading(path, "the published hypergraph"):
+            with reading(path, "the published hypergraph"), np.errstate(over="ignore"):
                 return read(path, 3)
 
         return through

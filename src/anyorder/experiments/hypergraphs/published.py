@@ -52,7 +52,7 @@ def read_published(name: str, *, data_dir: Path | None = None, noise: float = 1.
         raise ValueError(f"unknown hypergraph {name!r}: expected one of {', '.join(SOURCES)}")
     source = SOURCES[name]
     path = locate(source.registry, part=source.part, data_dir=data_dir)
-    with reading(path, f"the published hypergraph {name}"):
+    with reading(path, f"the published hypergraph {name}"), np.errstate(over="ignore"):  # what overflows is refused after
         found = source.read(path, source.num_nodes)
     if not source.synthetic_features:
         return found

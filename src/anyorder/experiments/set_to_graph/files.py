@@ -95,12 +95,16 @@ def stream_sets(path: Path | str, rows: int = 1024) -> Iterator[OwnSets]:
         names = file.schema_arrow.names
         if FEATURES not in names or not file.metadata.num_rows:
             read_sets(path)  # says what is wrong
-        for batch in file.iter_batches(batch_size=rows, columns=[FEATURES]):
+        batches = file.iter_batches(batch_size=rows, columns=[FEATURES])
+        while True:
             try:
-                sets = _own_sets(_columns(arrow.Table.from_batches([batch])))
-            except InputError:
+                batch = next(batches, None)
+                sets = None if batch is None else _own_sets(_columns(arrow.Table.from_batches([batch])))
+            except (InputError, arrow.ArrowMemoryError):
                 read_sets(path)  # says in which row of the file
                 raise
+            if sets is None:
+                return
             yield sets
 
 
@@ -173,6 +177,8 @@ def _read_parquet(path: Path) -> dict[str, Ragged]:
             names = file.schema_arrow.names
             _require_features(names)
             table = file.read(columns=[name for name in (FEATURES, EDGES, PARTITION) if name in names])
+    except arrow.ArrowMemoryError:
+        raise InputError("a page of this Parquet file announces more than fits into memory") from None
     except (arrow.ArrowException, OSError) as error:
         raise InputError(f"this is not a whole Parquet file ({error})") from error
     return _columns(table)
