@@ -16,6 +16,7 @@ sys.path.insert(0, str(HOOKS))
 import command_line  # noqa: E402
 import drawings  # noqa: E402
 import formulas  # noqa: E402
+import playground  # noqa: E402
 import reference  # noqa: E402
 import results  # noqa: E402
 
@@ -45,6 +46,7 @@ def on_files(files: Files, config: Any) -> Files:
     """Add the generated pages."""
     made: dict[str, str | bytes] = {f"results/{name}": text for name, text in results.pages().items()}
     made |= {f"reference/{name}": text for name, text in reference.pages().items()}
+    made |= {f"playground/weights/{name}": text for name, text in playground.scripts().items()}
     made["assets/classes_2_2.svg"] = drawings.classes(2, 2)
     made["reference/command_line.md"] = command_line.page()
     made["project/examples.md"] = _examples()

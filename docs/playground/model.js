@@ -217,7 +217,7 @@
       let parts = this.linear(this.plan.project, `${this.path}project`, index.split(rows, rows.length / index.tuples.length), index, index);
       this.plan.layers.forEach((plan, n) => {
         const target = targets[plan.orders[1]] || index.withOrder(plan.orders[1]);
-        const seen = maps && [];
+        const seen = maps && plan.orders[0] === plan.orders[1] ? [] : null; // maps of larger orders are too large to keep
         parts = this.layer(plan, `${this.path}layers.${n}`, parts, index, target, seen);
         if (maps) maps.push(seen);
         index = target;
