@@ -57,7 +57,7 @@ class HigherOrder:
     def build(self) -> nn.Module:
         orders = (2,) * LAYERS + (0,)
         if self.kernel is None:
-            return EquivariantMLP(order_in=2, orders=orders, channels_in=CHANNELS, channels=CHANNELS)
+            return EquivariantMLP(order_in=2, orders=orders, channels_in=CHANNELS, channels=CHANNELS, reduce="sum")
         return Encoder(
             order_in=2,
             orders=orders,

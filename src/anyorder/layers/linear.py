@@ -73,6 +73,34 @@ class EquivariantLinear(FeatureModule):
         if self.bias is not None:
             init_uniform(self.bias, self.channels_in)
 
+    @torch.no_grad()
+    def keep_variance(self, gain: float = 1.0) -> None:
+        """Draw weights whose outputs have about ``gain`` times the mean square of the inputs, at any number of nodes.
+
+        Means over many entries are smaller than entries, between 1 / pi (of what a ReLU leaves of independent ones) and 1
+        of their mean square: pointwise classes have two thirds of the weight, means one third. Sums grow with the number
+        of nodes: beside pointwise classes they begin at 0; where there are none, they are drawn for 100 nodes.
+        """
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+        for pattern in self.patterns:
+            own = [n for n, cls in enumerate(self.classes) if cls.target == pattern]
+            direct = [n for n in own if self.classes[n].kind == "pointwise"]
+            pooled = [n for n in own if self.classes[n].kind != "pointwise"]
+            both = bool(direct and pooled) and self.reduce == "mean"
+            square = gain / (self.channels_in * (1.325 if both else 1.0))  # 1 + 0.65 / 2, 0.65 between 1 / pi and 1
+            for n in direct:
+                self.weight[n].normal_(std=(square / len(direct)) ** 0.5)
+            for n in pooled:
+                share = (
+                    1.0
+                    if self.reduce == "mean"
+                    else 0.0
+                    if direct
+                    else 100.0 ** (-2 * len(self.classes[n].unmatched_source))
+                )
+                self.weight[n].normal_(std=(square * share * (0.5 if both else 1.0) / len(pooled)) ** 0.5)
+
     def prepare(self, index: IndexSet, target: IndexSet | None = None) -> IndexSet:
         given, target = target, index.target(self.order_out, target)
         index.arrange()

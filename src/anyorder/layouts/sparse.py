@@ -22,6 +22,10 @@ class SparseIndexSet(IndexSet):
     >>> edges.find(torch.tensor([[1, 0], [0, 0]]), torch.tensor([0, 0])).tolist()
     [1, -1]
 
+    A set of a lower order that follows from this one (``project``, an output of order 1) has the nodes that occur in tuples,
+    and no others: give every node a loop (v, v), as ``from_edge_index`` does, or pass a ``target`` with all nodes,
+    ``edges.complete(1)``.
+
     Args:
         tuples: (entries, order), int64.
         num_nodes: nodes of all graphs together.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Literal
 
 from torch import nn
 
@@ -101,6 +102,18 @@ class EquivariantMLP(FeatureModule):
     >>> model = EquivariantMLP(order_in=2, orders=(2, 2, 0), channels_in=3, channels=8, channels_out=1)
     >>> [len(layer.classes) for layer in model.layers]
     [15, 15, 2]
+
+    Args:
+        order_in: order of the input.
+        orders: order after each layer.
+        channels_in: width of the input.
+        channels: width of the layers.
+        channels_out: width of the linear head; None leaves it out.
+        classes: which equivalence classes to use: names, a predicate or the classes.
+        reduce: whether a class takes the ``"mean"`` of its entries or their ``"sum"``, which grows with the number of nodes.
+        dropout: share that is dropped in training.
+        start: weights that keep the ``"variance"`` from layer to layer, or ``"uniform"`` as of ``nn.Linear``, under which
+            the output of eight layers of sums is 1e7 and more.
     """
 
     def __init__(
@@ -112,8 +125,9 @@ class EquivariantMLP(FeatureModule):
         channels: int,
         channels_out: int | None = None,
         classes: Selection = "all",
-        reduce: Reduction = "sum",
+        reduce: Reduction = "mean",
         dropout: float = 0.0,
+        start: Literal["variance", "uniform"] = "variance",
     ) -> None:
         super().__init__()
         steps = _check_steps(order_in, orders)
@@ -133,6 +147,11 @@ class EquivariantMLP(FeatureModule):
             )
             for (k, l), width in zip(steps, widths[:-1], strict=True)
         )
+        if start not in ("variance", "uniform"):
+            raise ValueError(f"start must be 'variance' or 'uniform', got {start!r}")
+        for number, layer in enumerate(self.layers):
+            if start == "variance":
+                layer.keep_variance(gain=2.0 if number else 1.0)  # type: ignore[operator]
         self.activation = nn.ReLU()
         self.dropout = Dropout(dropout)
         self.head = _head(channels, channels_out)

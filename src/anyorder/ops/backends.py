@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from importlib import util
@@ -16,6 +17,9 @@ BACKENDS = ("auto", "reference", "numba", "products", "triton")
 COMPILING = ("background", "wait", "never")
 INSTALLED = {name: util.find_spec(name) is not None for name in ("numba", "triton")}
 Compiling = Literal["background", "wait", "never"]
+LARGE = 2**21
+"""Numbers of queries from which it pays to have Numba."""
+_hinted: list[bool] = []
 
 
 def _setting(name: str, options: tuple[str, ...]) -> str:
@@ -72,8 +76,22 @@ def backend_of(tensor: Tensor) -> str:
     if _backend[0] != "auto":
         return _backend[0]
     if tensor.device.type == "cpu":
+        if not INSTALLED["numba"]:
+            _hint(tensor)
         return "numba" if INSTALLED["numba"] else "reference"
     return "triton" if tensor.device.type == "cuda" and INSTALLED["triton"] else "reference"
+
+
+def _hint(tensor: Tensor) -> None:
+    """Say once that large inputs are slow without Numba."""
+    if _hinted or tensor.numel() < LARGE or torch.compiler.is_compiling():
+        return
+    _hinted.append(True)
+    warnings.warn(
+        f"attention over {len(tensor):,} entries runs without compiled loops: pip install 'anyorder[fast]' makes it several "
+        "times faster on a CPU",
+        stacklevel=2,
+    )
 
 
 def is_transformed() -> bool:

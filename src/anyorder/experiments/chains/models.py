@@ -84,6 +84,7 @@ class GraphMLP(ModelConfig):
                 channels=self.channels,
                 channels_out=shapes.channels_out,
                 reduce=self.reduce,
+                start="uniform",
             )
         )
 

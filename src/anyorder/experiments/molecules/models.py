@@ -212,6 +212,7 @@ class MoleculeMLP(MoleculeModel):
             channels_out=channels_out,
             reduce=self.reduce,
             dropout=self.dropout,
+            start="uniform",
         )
         if self.reduce == "sum":
             calm(body)
