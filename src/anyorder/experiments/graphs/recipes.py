@@ -70,7 +70,7 @@ SETTINGS: dict[str, GraphSetting] = {
     ),
     "wisconsin": GraphSetting(
         GivenSplits(dataset="wisconsin"),
-        # 64 channels: the least validation loss of five variants on three splits that report nothing
+        # 64 channels: the least validation loss of four variants on three splits that report nothing
         _node_rows(PairTransformer(channels=64, dropout=0.5, input_dropout=0.5), _FIRM),
         Schedule(epochs=300, patience=60),
         1,
