@@ -193,8 +193,11 @@ class EquivariantAttention(FeatureModule):
 
     def kept(self, x: Features, target: IndexSet) -> int:
         """About how many bytes a forward pass keeps for the backward pass."""
-        sides = ((x.index, self.reading), (target, self.writing))  # keys and values, queries and answers
-        rows = sum(2 * len(index.entries(p)) * len(classes) for index, side in sides for p, classes in side.items())
+        rows = 0
+        for index, side in ((x.index, self.reading), (target, self.writing)):  # keys and values, queries and answers
+            counts = index.counts()
+            for pattern, classes in side.items():
+                rows += 2 * counts[pattern] * len(classes)
         number = x.rows.element_size() * (4 if self.coupling == "exact" else 1)  # in double, and a few times
         return rows * self.heads * self.head_channels * number
 

@@ -75,6 +75,8 @@ class IndexSet(Memory, Transferable, ABC):
     def target(self, order: int, given: IndexSet | None = None) -> IndexSet:
         """The index set that a layer of this output order writes to: the given one, or the one that follows."""
         if given is None:
+            if order == self.order:
+                return self
             follows = self.with_order(order)
             if follows is None:
                 raise ValueError(
@@ -132,6 +134,11 @@ class IndexSet(Memory, Transferable, ABC):
             return parts[patterns[0]]
         every = [parts[pattern] for pattern in patterns]
         return torch.cat(every) if places is None else collect(every, places)
+
+    def counts(self) -> dict[SetPartition, int]:
+        """The number of entries of each pattern."""
+        patterns, counts, _ = self._sorted()
+        return dict(zip(patterns, counts, strict=True))
 
     def arrange(self) -> None:
         """Sort the entries by pattern now."""

@@ -60,7 +60,9 @@ def _keys(problem: Problem, first: int, last: int) -> tuple[Tensor, Tensor]:
 def _states(problem: Problem, phi: Tensor, widened: Tensor) -> Tensor:
     """(group, class, head, feature, channel + 1): the sums of phi(k) (v, 1)^T."""
     products = phi.unsqueeze(-1) * widened.unsqueeze(-2)
-    return products.new_zeros(problem.keys.num_groups, *products.shape[1:]).index_add(0, problem.keys.group, products)
+    return products.new_zeros(problem.keys.pointer.shape[0] - 1, *products.shape[1:]).index_add(
+        0, problem.keys.group, products
+    )
 
 
 def differentiable(problem: Problem, grad_sums: Tensor, grad_norms: Tensor) -> tuple[Tensor, ...]:
