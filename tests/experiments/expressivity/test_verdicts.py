@@ -10,11 +10,13 @@ import pytest
 import torch
 from scipy import stats
 
+from anyorder.errors import InputError
 from anyorder.experiments import find, find_table
 from anyorder.experiments.expressivity.models import GraphModel, OrderMLP
 from anyorder.experiments.expressivity.pairs import GROUPS, Pair, brec, skip_links, sr25
+from anyorder.experiments.expressivity.picture import draw_orders
 from anyorder.experiments.expressivity.recipes import MODELS, RECIPES
-from anyorder.experiments.expressivity.task import VERDICTS, read_verdicts
+from anyorder.experiments.expressivity.task import VERDICTS, make_record, read_verdicts
 from anyorder.experiments.expressivity.verdicts import THRESHOLD, WIDTH, Judge, hotelling, judge_exactly
 from anyorder.layouts import ConnectedTuples, DistinctTuples
 from anyorder.training.config import from_data, to_data
@@ -106,3 +108,17 @@ def test_models_agree_with_refinement_pair_by_pair(group: str) -> None:
             assert verdict.reliable
             assert exact.reliable
             assert verdict.apart == exact.apart
+
+
+def test_the_picture_is_drawn_from_records(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    verdict = judge_exactly(Pair("basic", 0, skip_links(9, 2), skip_links(9, 3)), 3)
+    job = Job.of(find("expressivity/brec/3-wl"), scale="quick", seed=0)
+    record = make_record(job, Machine(), [verdict], 400)
+    assert (record.metrics["basic"]["pairs"], record.metrics["CFI"]["judged"]) == (1.0, 0.0)
+    assert record.unfinished == "1 of 400 pairs"
+    assert draw_orders([record], tmp_path / "orders.png").stat().st_size > 5000
+    with pytest.raises(InputError, match="there are no records of BREC"):
+        draw_orders([], tmp_path / "orders.png")
+    with pytest.raises(InputError, match="expected a file name that ends in"):
+        draw_orders([record], tmp_path / "orders.txt")
