@@ -24,8 +24,13 @@ PLAIN = "biufSU"
 Arrays = dict[str, np.ndarray[Any, Any]]
 
 
-def read_arrays(path: str | PathLike[str], *, needed: Iterable[str] = (), max_bytes: int = MAX_BYTES) -> Arrays:
-    """The arrays of an NPZ file, with those that are ``needed`` among them; Python objects in it are refused, not run."""
+def read_arrays(
+    path: str | PathLike[str], *, needed: Iterable[str] = (), only: bool = False, max_bytes: int = MAX_BYTES
+) -> Arrays:
+    """The arrays of an NPZ file, with those that are ``needed`` among them; Python objects in it are refused, not run.
+
+    With ``only`` the other arrays are not looked at, whatever they hold.
+    """
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist")
@@ -33,7 +38,7 @@ def read_arrays(path: str | PathLike[str], *, needed: Iterable[str] = (), max_by
         if not zipfile.is_zipfile(path):
             raise InputError(f"{path} is not a whole NPZ file: expected a zip archive, as numpy.savez writes it")
         with zipfile.ZipFile(path) as archive:
-            arrays = _members(archive, max_bytes)
+            arrays = _members(archive, max_bytes, {*needed} if only else None)
         absent = [name for name in needed if name not in arrays]
         if absent:
             raise InputError(f"{path} lacks the array {absent[0]!r}: expected {list(needed)}, got {sorted(arrays)}")
@@ -64,10 +69,12 @@ def digest(*parts: np.ndarray[Any, Any] | bytes | None) -> str:
     return known.hexdigest()
 
 
-def _members(archive: zipfile.ZipFile, left: int) -> Arrays:
+def _members(archive: zipfile.ZipFile, left: int, wanted: set[str] | None) -> Arrays:
     arrays: Arrays = {}
     for info in archive.infolist():
         name = info.filename.removesuffix(".npy")
+        if wanted is not None and name not in wanted:
+            continue
         if name in arrays:
             raise InputError(f"the array {name!r} occurs twice")
         if info.flag_bits & 0x1:

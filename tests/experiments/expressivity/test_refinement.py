@@ -67,7 +67,14 @@ def test_isomorphism_is_the_truth_that_order_3_reaches_on_small_graphs() -> None
         assert tell_apart(_graph(first), _graph(second), 3).apart == (not nx.is_isomorphic(first, second))
 
 
-@pytest.mark.parametrize("row", [row for row in MODELS if "order" in row and "connected" not in row])
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(row, marks=pytest.mark.slow if "order 4" in row else ())
+        for row in MODELS
+        if "order" in row and "connected" not in row
+    ],
+)
 def test_random_weights_tell_apart_what_refinement_of_that_order_does(row: str) -> None:
     order = int(row.split("order ")[1][0])
     for number, (first, second, least) in enumerate(HARD.values()):

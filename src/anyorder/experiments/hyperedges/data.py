@@ -131,7 +131,7 @@ def _read_part(path: Path, key: str) -> tuple[Ints, tuple[int, ...]]:
     """Tuples with ids local to each type, and the sizes of the types, of one ``.npz`` file."""
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing: a hyperedge folder holds train_data.npz and test_data.npz")
-    arrays = read_arrays(path, needed=(key, "nums_type"))
+    arrays = read_arrays(path, needed=(key, "nums_type"), only=True)
     rows, sizes = arrays[key], arrays["nums_type"]
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes > MOST_NODES).any():
         raise InputError(f"{path}: nums_type must be whole numbers of at most {MOST_NODES:,}, one per type, got {sizes}")
