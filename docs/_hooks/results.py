@@ -45,7 +45,14 @@ def _page(table: Table, records: list[Record]) -> str:
 
 def _notes() -> str:
     """The text beside the records, with its links led to the pages made here."""
-    return _read("README.md").replace("# Results", "# Notes on the results", 1).replace("(reproduced.md)", "(index.md)")
+    text = _read("README.md").replace("# Results", "# Notes on the results", 1)
+    return text.replace("(reproduced.md)", "(index.md)").replace("](../docs/", "](../")
+
+
+def pictures() -> dict[str, bytes]:
+    """Pictures and tables of numbers beside the records: path below results/ to content."""
+    kept = [path for path in RECORDS.glob("*/*") if path.suffix in (".png", ".svg", ".csv")]
+    return {path.relative_to(RECORDS).as_posix(): path.read_bytes() for path in sorted(kept)}
 
 
 def _read(name: str) -> str:

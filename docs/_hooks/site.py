@@ -16,20 +16,11 @@ sys.path.insert(0, str(HOOKS))
 import command_line  # noqa: E402
 import drawings  # noqa: E402
 import formulas  # noqa: E402
+import gallery  # noqa: E402
+import links  # noqa: E402
 import playground  # noqa: E402
 import reference  # noqa: E402
 import results  # noqa: E402
-
-_MOVED = {  # links that pages have in the repository, and where they lead on the site
-    "../results/README.md": "results/notes.md",
-    "../results/jets_statistics.md": "results/jets_statistics.md",
-    "../results/scaling/scaling.csv": "results/scaling/scaling.csv",
-    "../results/scaling/scaling.png": "results/scaling/scaling.png",
-    "../CONTRIBUTING.md": "project/contributing.md",
-    "../examples/own_experiment": "project/examples.md",
-    "../examples/own_sets.py": "project/examples.md",
-    "../CHANGELOG.md": "project/changelog.md",
-}
 
 
 def on_config(config: Any) -> Any:
@@ -37,8 +28,8 @@ def on_config(config: Any) -> Any:
     for section in config["nav"]:
         if "Results" in section:
             section["Results"] = [f"results/{name}" for name in results.pages()]
-        if "Understand" in section and (ROOT / "docs/core.md").exists():
-            section["Understand"].insert(1, "core.md")
+        if "Gallery" in section:
+            section["Gallery"] = gallery.names()
     return config
 
 
@@ -46,14 +37,16 @@ def on_files(files: Files, config: Any) -> Files:
     """Add the generated pages."""
     made: dict[str, str | bytes] = {f"results/{name}": text for name, text in results.pages().items()}
     made |= {f"reference/{name}": text for name, text in reference.pages().items()}
+    made |= {f"gallery/{name}": content for name, content in gallery.pages().items()}
     made |= {f"playground/weights/{name}": text for name, text in playground.scripts().items()}
     made["assets/classes_2_2.svg"] = drawings.classes(2, 2)
     made["reference/command_line.md"] = command_line.page()
     made["project/examples.md"] = _examples()
-    made["project/contributing.md"] = _contributing()
-    made["project/changelog.md"] = _read("CHANGELOG.md")
-    for name in ("scaling.csv", "scaling.png"):
-        made[f"results/scaling/{name}"] = (ROOT / "results/scaling" / name).read_bytes()
+    made["project/contributing.md"] = _root("CONTRIBUTING.md")
+    made["project/changelog.md"] = _root("CHANGELOG.md")
+    made["project/security.md"] = _root("SECURITY.md")
+    made |= {f"results/{name}": content for name, content in results.pictures().items()}
+    made |= links.copies()
     for path, content in made.items():
         files.append(File.generated(config, path, content=content))
     return files
@@ -61,9 +54,8 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     """Lead links out of the folder to the pages made here, and draw formulas between dollars."""
-    up = "../" * page.file.src_uri.count("/")
-    for old, new in _MOVED.items():
-        markdown = re.sub(rf"\]\({re.escape(old)}(?=[)#])", f"]({up}{new}", markdown)
+    if "/" not in page.file.src_uri:
+        markdown = links.led(markdown)
     return re.sub(r"\$\$(.+?)\$\$", lambda found: formulas.convert(found[1], display="block"), markdown)
 
 
@@ -76,9 +68,7 @@ def _examples() -> str:
     return "\n".join(parts)
 
 
-def _contributing() -> str:
-    return _read("CONTRIBUTING.md").replace("](examples/own_experiment)", "](examples.md)")
-
-
-def _read(name: str) -> str:
-    return (ROOT / name).read_text(encoding="utf-8")
+def _root(name: str) -> str:
+    """A page that stands in the root of the repository."""
+    text = (ROOT / name).read_text(encoding="utf-8").replace("](docs/", "](../")
+    return text.replace("](examples/own_experiment)", "](examples.md)")
