@@ -26,6 +26,11 @@ Kernels = Kernel | str | KernelsByKind | Mapping[str, Kernel | str]
 class EquivariantAttention(FeatureModule):
     r"""Attention from order k to order l over every equivalence class (Eq. 10).
 
+    >>> from anyorder.testing import random_features
+    >>> layer = EquivariantAttention(order_in=2, order_out=1, channels=4, heads=2, head_channels=2)
+    >>> layer(random_features(order=2, channels=4, dtype=torch.float32)).rows.shape
+    torch.Size([6, 4])
+
     .. math:: Y_j = \sum_{h, \mu} \sum_{i} \alpha^{h,\mu}_{ij} A_i w^V_{h,\mu} w^O_{h,\mu}
 
     Pointwise classes have nothing to weigh: they are a gather and one matrix. Queries and keys come from lightweight
@@ -262,7 +267,15 @@ def _check_kernels(
 
 
 def redraw_features(module: nn.Module, step: int) -> None:
-    """Draw new random directions where the kernel asks for it at this training step; a step always draws the same."""
+    """Draw new random directions where the kernel asks for it at this training step; a step always draws the same.
+
+    >>> sizes = {"order_in": 1, "order_out": 1, "channels": 4, "heads": 1, "head_channels": 4}
+    >>> layer = EquivariantAttention(**sizes, kernel=RandomFeatures(redraw=2))
+    >>> before = layer.directions.clone()
+    >>> redraw_features(layer, step=2)
+    >>> bool((layer.directions == before).all())
+    False
+    """
     layers = [layer for layer in module.modules() if isinstance(getattr(layer, "directions", None), Tensor)]
     for number, layer in enumerate(layers):
         drawing = layer._drawing() if isinstance(layer, EquivariantAttention) else {"directions": layer.kernel}

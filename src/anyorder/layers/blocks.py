@@ -23,6 +23,11 @@ RECOMPUTED = 256 * 2**20
 class EncoderLayer(FeatureModule):
     r"""Attention and a lightweight MLP, each after a LayerNorm (Eq. 8, 9 and A.2.1).
 
+    >>> from anyorder.testing import random_features
+    >>> layer = EncoderLayer(order_in=2, order_out=1, channels=4, heads=2, head_channels=2)
+    >>> layer(random_features(order=2, channels=4, dtype=torch.float32)).rows.shape
+    torch.Size([6, 4])
+
     .. math:: H = [X +] Attn_{k \to l}(LN(X)), \quad Y = H + MLP_{l \to l}(LN(H))
 
     X is added where input and output stand on the same index set.

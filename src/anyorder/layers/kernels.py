@@ -46,7 +46,11 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Softmax(Kernel):
-    """exp(q.k / sqrt(d)), normalised over the keys (Eq. 12). Exact; the cost grows with the number of pairs."""
+    """exp(q.k / sqrt(d)), normalised over the keys (Eq. 12). Exact; the cost grows with the number of pairs.
+
+    >>> Softmax().is_linear
+    False
+    """
 
     is_linear = False
 
@@ -130,6 +134,9 @@ def _signed_sum(known: Exact, given: tuple[Tensor, ...], features: FeatureMap, n
 class Elu(FeatureKernel):
     """phi(x) = elu(x) + 1 + eps (Katharopoulos et al. 2020).
 
+    >>> Elu(eps=1e-3)
+    Elu(eps=0.001)
+
     Without eps, gradients overflow where a query and its keys are far apart.
     """
 
@@ -142,6 +149,9 @@ class Elu(FeatureKernel):
 @dataclass(frozen=True)
 class RandomFeatures(FeatureKernel):
     """Random feature maps of Performers (Choromanski et al. 2021) with orthogonal directions w.
+
+    >>> RandomFeatures(num_features=5).draw(8).shape
+    torch.Size([5, 8])
 
     ``relu``: phi(x) = relu(w.x') + eps. ``softmax``: phi(x) = exp(w.x' - |x'|^2 / 2) + eps, an unbiased estimate of softmax.
     x' = x / d^(1/4) for heads of width d.
@@ -214,6 +224,9 @@ class RandomFeatures(FeatureKernel):
 class LearnedFeatures(FeatureKernel):
     r"""Learned features that compete: phi(x) = softmax([w.x', -w.x']) + eps, x' = x / d^(1/4), with trained directions w.
 
+    >>> LearnedFeatures(num_features=6).is_linear
+    True
+
     Unlike ``relu`` features, which grow in proportion to x so that its length cancels in N / Z, these become sharper as
     queries and keys grow: attention has a temperature, in linear time.
 
@@ -258,6 +271,9 @@ class LearnedFeatures(FeatureKernel):
 @dataclass(frozen=True)
 class KernelsByKind:
     """A kernel for local classes, whose groups are small on sparse graphs, and another one for global classes.
+
+    >>> KernelsByKind(local=Softmax(), other=Elu()).other.is_linear
+    True
 
     Args:
         local: of classes that share some nodes with their output.

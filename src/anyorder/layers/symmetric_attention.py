@@ -24,6 +24,10 @@ from anyorder.ops.softmax import softmax_pairs, softmax_tiles
 class SymmetricAttention(FeatureModule):
     r"""Attention from hyperedges of k nodes to hyperedges of l nodes, one class for each overlap.
 
+    >>> layer = SymmetricAttention(order_in=2, order_out=1, channels=4, heads=2, head_channels=2)
+    >>> layer.order_in, layer.order_out
+    (2, 1)
+
     .. math:: Y_e = \sum_{f \subseteq e} X_f w + \sum_{h} \sum_{t < k} \sum_{f : |f \cap e| = t}
         \alpha^{h,t}_{ef} X_f w^V_{h,t} w^O_{h,t}
 
@@ -184,6 +188,10 @@ def _subset_attention(
 
 class SymmetricEncoderLayer(FeatureModule):
     """Attention between unordered hyperedges and an MLP on each, both after a LayerNorm.
+
+    >>> layer = SymmetricEncoderLayer(order_in=2, order_out=1, channels=4, heads=2, head_channels=2)
+    >>> layer.attention.order_out
+    1
 
     Args:
         order_in, order_out, channels, heads, head_channels, kernel, coupling, normalize, dropout: of ``SymmetricAttention``.

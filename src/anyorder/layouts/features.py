@@ -127,7 +127,13 @@ register_pytree_node(  # so that torch.func, FSDP and others find the tensor ins
 
 
 def collate(items: Sequence[Features]) -> Features:
-    """One batch from the features of several graphs: a disjoint union, or a wider grid where they are dense."""
+    """One batch from the features of several graphs: a disjoint union, or a wider grid where they are dense.
+
+    >>> from anyorder import CompleteIndexSet
+    >>> one = Features.of_rows(CompleteIndexSet(1, torch.tensor([3])), torch.zeros(3, 2))
+    >>> collate([one, one]).num_graphs
+    2
+    """
     _check_alike(items)
     if all(isinstance(item.index, SparseIndexSet) for item in items):
         index: IndexSet = SparseIndexSet.collate([item.index for item in items])  # type: ignore[misc]

@@ -59,7 +59,12 @@ class AllTuples(Tuples):
 
 @dataclass(frozen=True)
 class DistinctTuples(Tuples):
-    """All tuples of distinct nodes: n (n - 1) ... (n - k + 1) of them."""
+    """All tuples of distinct nodes: n (n - 1) ... (n - k + 1) of them.
+
+    >>> path = SparseIndexSet(torch.tensor([[0, 1], [1, 0], [1, 2], [2, 1]]), num_nodes=3)
+    >>> DistinctTuples().count(path, 2)
+    6
+    """
 
     def count(self, graph: IndexSet, order: int) -> int:
         _check(graph, order)
@@ -79,7 +84,12 @@ class DistinctTuples(Tuples):
 
 @dataclass(frozen=True)
 class ConnectedTuples(Tuples):
-    """Tuples of distinct nodes that induce a connected subgraph, or one of at most ``components`` connected parts."""
+    """Tuples of distinct nodes that induce a connected subgraph, or one of at most ``components`` connected parts.
+
+    >>> path = SparseIndexSet(torch.tensor([[0, 1], [1, 0], [1, 2], [2, 1]]), num_nodes=3)
+    >>> ConnectedTuples().count(path, 3)
+    6
+    """
 
     components: int = 1
 
@@ -100,7 +110,12 @@ class ConnectedTuples(Tuples):
 
 @dataclass(frozen=True)
 class TuplesWithin(Tuples):
-    """Tuples of distinct nodes that are pairwise at most ``hops`` apart."""
+    """Tuples of distinct nodes that are pairwise at most ``hops`` apart.
+
+    >>> path = SparseIndexSet(torch.tensor([[0, 1], [1, 0], [1, 2], [2, 1]]), num_nodes=3)
+    >>> TuplesWithin(hops=1).count(path, 2)
+    4
+    """
 
     hops: int
 

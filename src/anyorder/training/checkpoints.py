@@ -24,6 +24,9 @@ SHIPPED = Path(anyorder.__file__).parent / "checkpoints"
 def load(source: str | Path) -> nn.Module:
     """The model of a folder, in evaluation mode: of a training, of ``model.save``, or one that comes with the package.
 
+    >>> type(load("delaunay")).__name__
+    'PairEncoder'
+
     The name of a shipped model may be cut: ``load("delaunay")`` is the first whose name begins so.
     """
     folder = shipped(str(source)) or Path(source)
