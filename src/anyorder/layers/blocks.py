@@ -33,6 +33,9 @@ class EncoderLayer(FeatureModule):
     X is added where input and output stand on the same index set.
 
     Args:
+        order_in, order_out, channels, heads, head_channels: as in ``EquivariantAttention``.
+        kernel, coupling, normalize, classes: as in ``EquivariantAttention``.
+        dropout: share that is dropped in training, in attention and in the MLP.
         channels_hidden: width inside the MLP (default: ``channels``).
         norm: LayerNorm before attention and MLP.
         residual: add the input where it has the output's index set.

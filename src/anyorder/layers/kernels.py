@@ -138,6 +138,9 @@ class Elu(FeatureKernel):
     Elu(eps=0.001)
 
     Without eps, gradients overflow where a query and its keys are far apart.
+
+    Args:
+        eps: added to every feature.
     """
 
     eps: float = 1e-6

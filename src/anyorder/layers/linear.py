@@ -33,6 +33,13 @@ class EquivariantLinear(FeatureModule):
     >>> layer = EquivariantLinear(order_in=2, order_out=2, channels_in=3, channels_out=4)
     >>> layer.weight.shape, layer.bias.shape
     (torch.Size([15, 3, 4]), torch.Size([2, 4]))
+
+    Args:
+        order_in, order_out: k and l.
+        channels_in, channels_out: widths.
+        classes: which equivalence classes to use: names, a predicate or the classes.
+        reduce: take the sum or the mean over the entries of a class.
+        bias: add a learned vector for each target pattern.
     """
 
     def __init__(

@@ -25,6 +25,12 @@ class SymmetricLinear(FeatureModule):
 
     >>> SymmetricLinear(order_in=3, order_out=2, channels_in=4, channels_out=5).weight.shape
     torch.Size([3, 4, 5])
+
+    Args:
+        order_in, order_out: sizes of the hyperedges that are read and written.
+        channels_in, channels_out: widths.
+        reduce: take the sum or the mean over the hyperedges of an overlap.
+        bias: add a learned vector.
     """
 
     def __init__(

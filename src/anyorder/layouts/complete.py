@@ -14,6 +14,10 @@ class CompleteIndexSet(IndexSet):
     >>> pairs = CompleteIndexSet(2, sizes=torch.tensor([1, 2]))
     >>> pairs.tuples.tolist()
     [[0, 0], [1, 1], [1, 2], [2, 1], [2, 2]]
+
+    Args:
+        order: number of nodes in a tuple.
+        sizes: (graphs,), how many nodes each graph has.
     """
 
     def __init__(self, order: int, sizes: Tensor) -> None:

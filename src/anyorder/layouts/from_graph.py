@@ -89,6 +89,9 @@ class ConnectedTuples(Tuples):
     >>> path = SparseIndexSet(torch.tensor([[0, 1], [1, 0], [1, 2], [2, 1]]), num_nodes=3)
     >>> ConnectedTuples().count(path, 3)
     6
+
+    Args:
+        components: how many connected parts the subgraph may have.
     """
 
     components: int = 1
@@ -115,6 +118,9 @@ class TuplesWithin(Tuples):
     >>> path = SparseIndexSet(torch.tensor([[0, 1], [1, 0], [1, 2], [2, 1]]), num_nodes=3)
     >>> TuplesWithin(hops=1).count(path, 2)
     4
+
+    Args:
+        hops: the largest distance between two nodes of a tuple.
     """
 
     hops: int

@@ -19,6 +19,9 @@ class MixedFeatures(Transferable):
     >>> pairs = Features(SparseIndexSet(torch.tensor([[0, 1]]), num_nodes=2), torch.zeros(1, 3))
     >>> MixedFeatures({1: nodes, 2: pairs}).orders
     (1, 2)
+
+    Args:
+        parts: features by their order.
     """
 
     def __init__(self, parts: Mapping[int, Features]) -> None:

@@ -35,6 +35,10 @@ class SymmetricIndexSet(SparseIndexSet):
     >>> edges = SymmetricIndexSet(torch.tensor([[2, 0], [1, 2]]), num_nodes=3)
     >>> edges.tuples.tolist(), edges.ordered().num_entries
     ([[0, 2], [1, 2]], 4)
+
+    Args:
+        tuples: (hyperedges, size), int64, distinct nodes in any order.
+        num_nodes, node_graph, num_graphs: as in ``SparseIndexSet``.
     """
 
     def __init__(

@@ -26,6 +26,10 @@ class Encoder(FeatureModule):
     [(2, 2), (2, 0)]
 
     Args:
+        channels_in: width of the input.
+        channels: width of the layers.
+        heads, head_channels: number of heads and width of each.
+        channels_hidden: width inside the MLPs (default: ``channels``).
         order_in: order of the input.
         orders: order after each layer.
         channels_out: width of the head; None leaves the head out.

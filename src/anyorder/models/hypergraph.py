@@ -120,6 +120,15 @@ class HypergraphEncoder(SavedModule):
     >>> model = HypergraphEncoder(channels_in=4, channels=8, channels_out=2, layers=1, heads=2, head_channels=4)
     >>> model(torch.randn(3, 4), incidence).shape
     torch.Size([3, 2])
+
+    Args:
+        channels_in, channels, channels_out: widths of the input, the layers and the output.
+        layers: number of layers.
+        heads, head_channels: number of heads and width of each.
+        dropout: share that is dropped in training.
+        kernel: how queries and keys are compared, in linear time: a value or a name (default: ``Elu()``).
+        global_: nodes attend to all nodes, too.
+        edge_channels_in: width of features of edges; 0 where they have none.
     """
 
     def __init__(

@@ -120,6 +120,10 @@ class MixedEncoder(SavedModule):
     [(1, 2), (1,)]
 
     Args:
+        channels_in: width of the input, or of each of its orders.
+        channels, channels_out: widths of the layers and of the output.
+        heads, head_channels, dropout: as in ``EquivariantAttention``.
+        options: further ones of ``EquivariantAttention``.
         orders_in: orders of the input.
         orders: orders after each layer.
     """

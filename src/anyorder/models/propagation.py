@@ -152,6 +152,18 @@ class PropagationEncoder(SavedModule):
     >>> model = PropagationEncoder(channels_in=4, channels=8, channels_out=2, layers=2, heads=2)
     >>> model(torch.randn(3, 4), incidence).shape
     torch.Size([3, 2])
+
+    Args:
+        channels_in, channels, channels_out: widths of the input, the layers and the output.
+        layers: number of propagations.
+        heads: number of heads of attention.
+        dropout: share that is dropped in training.
+        keep: the share of its own row that a node keeps at the start.
+        kernel: how queries and keys are compared, in linear time: a value or a name (default: ``Elu()``).
+        query_channels: width of the queries and keys of a head.
+        gate: scale of keys at the start: how fast attention learns to tell them apart.
+        update: an MLP for every hyperedge and node of a layer.
+        edge_channels_in: width of features of edges; 0 where they have none.
     """
 
     def __init__(
