@@ -10,11 +10,11 @@ from anyorder.pyg import DropInConv
 torch.manual_seed(0)
 rings = [torch.stack([torch.arange(n), (torch.arange(n) + 1) % n]) for n in torch.randint(4, 12, (64,)).tolist()]
 rows = [torch.randn(ring.shape[1], 16) for ring in rings]
-graphs = [Data(x, torch.cat([r, r.flip(0)], 1), y=x[:, 0].mean()) for x, r in zip(rows, rings, strict=True)]
+graphs = [Data(x, torch.cat([r, r.flip(0)], 1), y=3 * x[:, 0].mean()) for x, r in zip(rows, rings, strict=True)]
 convs = torch.nn.ModuleList(DropInConv(16, heads=4) for _ in range(2))  # was: GPSConv(16, GINEConv(...), heads=4)
 head = torch.nn.Linear(16, 1)
 optimizer = torch.optim.Adam([*convs.parameters(), *head.parameters()], lr=1e-2)
-for epoch in range(3):
+for epoch in range(6):
     for batch in DataLoader(graphs, batch_size=16, shuffle=True):
         x = batch.x
         for conv in convs:

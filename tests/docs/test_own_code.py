@@ -12,6 +12,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "own_code.md").read_text(encoding="utf-8")
+BOUNDS = {"large_graph": 1.2, "order_three": 0.6, "points_to_links": 0.3, "replace_gps": 0.8, "score_triples": 0.3}
+"""What the last loss must be below; a constant answer has 1.39, 0.64, 0.69, 0.91 and 0.55."""
 SCRIPTS = sorted((ROOT / "examples" / "own_code").glob("*.py"))
 
 
@@ -27,7 +29,7 @@ def test_a_script_is_short_and_runs(script):
         pytest.importorskip("torch_geometric", reason="torch_geometric is not installed")
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"loss \d\.\d{4}", done.stdout)
+    assert float(re.findall(r"loss (\d\.\d{4})", done.stdout)[-1]) < BOUNDS[script.stem]
 
 
 @pytest.mark.parametrize("test", sorted(set(re.findall(r"`(tests/\S+?::\w+)`", PAGE))))
