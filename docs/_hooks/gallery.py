@@ -69,7 +69,7 @@ def _run(path: Path) -> Example:
 
 def _index(examples: list[Example]) -> str:
     cards = "\n".join(
-        f'<a href="{each.name}.html"><img src="{each.name}.svg" alt="" aria-hidden="true"><br>{each.title}</a>'
+        f'<a href="{each.name}.html"><img src="{each.name}.svg" alt="Picture of this example"><br>{each.title}</a>'
         for each in examples
     )
     count = f"{len(examples)} scripts of at most {LONGEST} lines, run when this site was built, on one thread of a CPU."
