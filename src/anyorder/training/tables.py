@@ -15,6 +15,8 @@ from anyorder.training.records import Record
 
 Format = Literal["text", "markdown", "csv"]
 NOT_CONVERGED = "not converged"
+SO_FAR = "so far"
+"""Of a row without a training, part of which has not been done yet."""
 SCALES = ("full", "medium", "quick")
 
 
@@ -129,8 +131,14 @@ def _line(table: Table, dataset: str, scale: str, row: str, part: str, group: Se
         values=values,
         parameters=round(statistics.fmean(record.parameters for record in group)),
         minutes=statistics.fmean(record.wall_seconds for record in group) / 60,
-        note=NOT_CONVERGED if rising else "",
+        note=(SO_FAR if _has_no_training(group) else NOT_CONVERGED) if rising else "",
     )
+
+
+def _has_no_training(group: Sequence[Record]) -> bool:
+    """Whether the runs of a row list what they judged, not epochs."""
+    entries = [entry for record in group for entry in record.history]
+    return bool(entries) and not any("epoch" in entry for entry in entries)
 
 
 def _of(table: Table, records: Sequence[Record], scale: str | None) -> list[Record]:
