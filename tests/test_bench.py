@@ -99,15 +99,12 @@ class TestMeasure:
         assert (slow.wall, slow.cpu) == (pytest.approx(0.06), 0.0)
 
     def test_peak_memory_sees_what_was_freed_again(self):
-        def work():
-            torch.ones(10_000_000)
-
-        with peak_memory() as peak:
-            work()
-        assert 35e6 < peak.bytes < 60e6
-        with peak_memory() as small:
-            torch.ones(10)
-        assert small.bytes < 20e6
+        outcome = isolated(peaks, 10_000_000)
+        assert outcome.status == "ok"
+        large, small = zip(*outcome.results, strict=True)
+        # The system may take back pages of the process at any moment, so that one try can see too little.
+        assert 35e6 < max(large) < 60e6
+        assert min(small) < 20e6
 
     def test_a_plan_is_timed_once(self):
         work = HigherOrder("sparse", RandomFeatures()).on(barabasi_albert(300))
@@ -130,6 +127,15 @@ class TestMeasure:
 def count(number):
     for n in range(number):
         yield n, os.getpid()
+
+
+def peaks(numbers):
+    for _ in range(5):
+        with peak_memory() as large:
+            torch.ones(numbers)
+        with peak_memory() as small:
+            torch.ones(10)
+        yield large.bytes, small.bytes
 
 
 def fill(gigabytes):
