@@ -27,6 +27,7 @@ from anyorder.training.jobs import Job
 from anyorder.training.machine import Machine
 from anyorder.training.records import Record
 from anyorder.training.run import Optimiser, Run, Schedule, Splits
+from anyorder.training.scores import Score
 
 MODELS = ("ours", "gin", "gcn", "mlp")
 EPOCHS, LEAST_EPOCHS, SECONDS = 200, 10, 200.0
@@ -47,16 +48,6 @@ class Fit:
     patience: int = 40
     learning_rate: float | None = None
     batch_size: int | None = None
-
-
-@dataclass(frozen=True)
-class Score:
-    """A metric on the test part with the interval that holds it in 95 of 100 redraws of the test rows."""
-
-    name: str
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from anyorder.experiments.graphs.fitting import Fit, Outcome, Score, compare, fitted_run, train
+from anyorder.experiments.graphs.fitting import Fit, Outcome, compare, fitted_run, train
 from anyorder.experiments.graphs.own import OwnGraphs, resolve
 from anyorder.experiments.graphs.shapes import GraphShapes
 from anyorder.experiments.graphs.splits import RowParts
@@ -19,6 +19,7 @@ from anyorder.training.checkpoints import load_run
 from anyorder.training.options import machine
 from anyorder.training.own import model_folder
 from anyorder.training.run import Run
+from anyorder.training.scores import Score, score_table
 
 
 def run_command(args: argparse.Namespace) -> int:
@@ -37,7 +38,7 @@ def run_command(args: argparse.Namespace) -> int:
     if args.folds:
         return _folds(args, run, folder)
     outcome = _outcome(args, run, folder)
-    print(table([("model", outcome.model), (f"baseline: {outcome.cheap_name}", outcome.cheap)]))
+    print(score_table([("model", outcome.model), (f"baseline: {outcome.cheap_name}", outcome.cheap)]))
     _advise(outcome, folder, task)
     return 0
 
@@ -137,7 +138,7 @@ def _folds(args: argparse.Namespace, run: Run, folder: Path) -> int:
         _tell([f"fold {fold}: {both[0].name} {both[0].value:.4g}, baseline {both[1].value:.4g}"], args)
     rows: list[tuple[str, Sequence[Score]]] = [("model", _mean([each.model for each in outcomes]))]
     rows.append(("baseline", _mean([each.cheap for each in outcomes])))
-    print(table(rows, spread="deviation"))
+    print(score_table(rows, spread="deviation"))
     if not replace(outcomes[0], model=tuple(rows[0][1]), cheap=tuple(rows[1][1])).beaten:
         print("warning: the model does not beat the cheap baseline on average")
     print(f"next: anyorder train graph {args.data} (without --folds) makes a model to predict with")
@@ -151,29 +152,6 @@ def _mean(folds: Sequence[Sequence[Score]]) -> tuple[Score, ...]:
         mean, spread = statistics.fmean(values), statistics.pstdev(values)
         made.append(Score(scores[0].name, mean, mean - spread, mean + spread))
     return tuple(made)
-
-
-def table(rows: Sequence[tuple[str, Sequence[Score]]], spread: str = "95 % interval") -> str:
-    """Scores on the test part, aligned.
-
-    >>> print(table([("model", [Score("accuracy", 90.0, 80.0, 95.0)]), ("baseline", [Score("accuracy", 70.0, 60.0, 80.0)])]))
-    test      accuracy  95 % interval
-    model     90        80 to 95
-    baseline  70        60 to 80
-    """
-    names = list(dict.fromkeys(score.name for _, scores in rows for score in scores))
-    lines = [["test", *(text for name in names for text in (name, spread))]]
-    for title, scores in rows:
-        known = {score.name: score for score in scores}
-        cells = [title]
-        for name in names:
-            score = known.get(name)
-            cells += ["-", ""] if score is None else [f"{score.value:.4g}", f"{score.low:.4g} to {score.high:.4g}"]
-        lines.append(cells)
-    widths = [max(len(line[n]) for line in lines) for n in range(len(lines[0]))]
-    return "\n".join(
-        "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
-    )
 
 
 def _advise(outcome: Outcome, folder: Path, task: Any) -> None:
