@@ -10,15 +10,17 @@ from contextlib import contextmanager, redirect_stdout
 
 from anyorder.cli import algebra, bench, domains, experiments, export, predict, tune
 from anyorder.cli.errors import report
+from anyorder.cli.front import check_inputs, said, with_kind
 from anyorder.cli.lazy import LazyParser
 from anyorder.datasets.commands import add_commands as add_data
-from anyorder.errors import printable
+from anyorder.errors import InputError, printable
 from anyorder.ops.allocation import keep_freed_memory
 from anyorder.training.processes import is_main
 from anyorder.training.signals import Stopped, heeding_signals
 
 _DESCRIPTION = "Permutation-equivariant Transformers for sets, graphs, hypergraphs and maps between them."
 _EXAMPLES = """examples:
+  anyorder train DATA --dry-run             what it takes your data for, and what it would do
   anyorder classes 2 2                      the 15 classes of a layer from edges to edges
   anyorder list                             every experiment that can be run
   anyorder run chains --all --scale full    Table 1 of the paper
@@ -50,10 +52,15 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; an error is a message and exit code 1, and the traceback of an unexpected one is in a file."""
+    try:
+        arguments = with_kind(sys.argv[1:] if arguments is None else arguments)
+    except (InputError, OSError) as error:
+        return said(error)
     args = parser().parse_args(arguments)
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # read when torch is loaded: leave warnings to us
     try:
         with _only_the_first_speaks(), heeding_signals():
+            check_inputs(args)
             return int(args.run(args))
     except Stopped as stop:
         print(printable(str(stop)), file=sys.stderr)

@@ -29,6 +29,7 @@ MOLECULES = Experiment(
             "train molecules",
             "train on a table of SMILES, to predict numbers or classes",
             f"{_HERE}.molecules.commands:add_train",
+            f"{_HERE}.molecules.seen:reason",
         ),
         Command(
             "explain", "draw a molecule with the attention of a trained model", f"{_HERE}.molecules.commands:add_explain"
@@ -57,6 +58,7 @@ SET_TO_GRAPH = Experiment(
             "train set-to-graph",
             "train on sets of points, to predict their edges or a partition",
             f"{_HERE}.set_to_graph.commands:add_train",
+            f"{_HERE}.set_to_graph.seen:reason",
         ),
         Command(
             "draw delaunay",
@@ -97,7 +99,10 @@ HYPERGRAPHS = Experiment(
     aliases={"HypergraphPropagation": "HypergraphTransformer"},
     commands=(
         Command(
-            "train hypergraph", "train on a hypergraph, to classify its nodes", f"{_HERE}.hypergraphs.commands:add_train"
+            "train hypergraph",
+            "train on a hypergraph, to classify its nodes",
+            f"{_HERE}.hypergraphs.commands:add_train",
+            f"{_HERE}.hypergraphs.seen:reason",
         ),
     ),
     predict=f"{_HERE}.hypergraphs.commands:add_predict",
@@ -114,6 +119,7 @@ HYPEREDGES = Experiment(
             "train hyperedges",
             "train on a table of tuples, to predict which entities belong together",
             f"{_HERE}.hyperedges.commands:add_train",
+            f"{_HERE}.hyperedges.seen:reason",
         ),
     ),
     predict=f"{_HERE}.hyperedges.commands:add_predict",
@@ -132,6 +138,7 @@ GRAPHS = Experiment(
             "train graph",
             "predict classes or numbers of graphs, nodes or links, or which nodes are linked",
             f"{_HERE}.graphs.commands:add_train",
+            f"{_HERE}.graphs.seen:reason",
         ),
     ),
     predict=f"{_HERE}.graphs.commands:add_predict",

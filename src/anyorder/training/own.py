@@ -23,6 +23,24 @@ def describe(parser: argparse.ArgumentParser, more: str = "", epilog: str = "") 
         parser.epilog, parser.formatter_class = epilog, argparse.RawDescriptionHelpFormatter
 
 
+def add_data(parser: argparse.ArgumentParser, text: str) -> None:
+    """The data as the first argument, beside the options that name them."""
+    parser.add_argument("given", nargs="?", type=Path, metavar="DATA", help=text)
+
+
+def take_data(args: argparse.Namespace, option: str, *others: str) -> None:
+    """Put the first argument to the option that it stands for; the data are named once, and have to be."""
+    names = tuple(dict.fromkeys((option, *others)))
+    named = [name for name in names if getattr(args, name) is not None]
+    if args.given is not None and named:
+        raise ValueError(f"the data are named twice: {args.given} and --{named[0]} {getattr(args, named[0])}")
+    if args.given is None and not named:
+        words = " or ".join(f"--{name}" for name in names)
+        raise ValueError(f"name the data: anyorder train {args.kind} DATA, or {words}")
+    if args.given is not None:
+        setattr(args, option, args.given)
+
+
 def add_options(
     parser: argparse.ArgumentParser,
     kind: str,

@@ -121,7 +121,7 @@ def test_a_training_does_not_go_on_with_other_data(files, capsys):
         ("--edges edges.txt", "--labels is needed with --edges"),
         ("--hif graph.json --labels labels.csv", "has its features and labels inside"),
         ("--edges edges.txt --labels labels.csv --model GCN-clik", "unknown model 'gcn-clik'; did you mean 'gcn-clique'?"),
-        ("--edges no.txt --labels labels.csv", "no.txt does not exist"),
+        ("--edges no.txt --labels labels.csv", "no file or folder no.txt"),
         ("--hif graph.json --label colour", "no node has a known class: expected them in attribute 'colour'"),
     ],
 )

@@ -239,7 +239,7 @@ def test_classes_by_name(tmp_path: Path, labels: tuple[str, ...], capsys: pytest
     [
         ("", [], "is empty"),
         ("smiles,gap\n", [], "no rows"),
-        ("SMILES,gap\nC,1\n", [], "no column 'smiles'"),
+        ("molecule,gap\nC,1\n", [], "no column 'smiles'"),
         ("smiles,energy\nC,1\n", [], "no column 'gap'"),
         ("smiles,gap\nC,1\nCC,nan\n", [], "row 1 (line 3)"),
         ("smiles,gap\nC,1\nCC,high\n", [], "row 1 (line 3)"),

@@ -247,7 +247,7 @@ class TestOwnSets:
 
     def test_a_model_is_never_overwritten(self, tmp_path, capsys):
         Record("own/x", "own", "x", "ours", "full", 0, "", (), {}, {}, [], 1.0, 1).write(tmp_path / "record.json")
-        assert main(["train", "set-to-graph", "--data", "x.npz", "--out", str(tmp_path)]) == 1
+        assert main(["train", "set-to-graph", "--data", __file__, "--out", str(tmp_path)]) == 1
         assert "holds a trained model already" in capsys.readouterr().err
 
     def test_labels_are_needed(self, tmp_path, capsys):

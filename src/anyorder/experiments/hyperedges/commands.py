@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from anyorder.training.own import add_options, add_shares, count, describe, model_folder, train
+from anyorder.training.own import add_data, add_options, add_shares, count, describe, model_folder, take_data, train
 
 MODELS = (
     "ours",
@@ -43,7 +43,8 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     """``anyorder train hyperedges``."""
     describe(parser, _FORMS, EXAMPLE)
     parser.set_defaults(run=_train)
-    source = parser.add_mutually_exclusive_group(required=True)
+    add_data(parser, "table (CSV, TSV), list of hyperedges or HIF file")
+    source = parser.add_mutually_exclusive_group()
     source.add_argument("--data", type=Path, metavar="CSV", help="table in UTF-8; repeated rows count more")
     source.add_argument("--edges", type=Path, metavar="FILE", help="hyperedges of any size, one per line")
     source.add_argument("--hif", type=Path, metavar="FILE", help="hyperedges of any size in a HIF file (.json, .json.gz)")
@@ -61,7 +62,24 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     add_options(parser, "hyperedges", epochs=100, items="tuples", batch_size=256, patience=20)
 
 
+def _take(args: argparse.Namespace) -> None:
+    """The first argument is a table, a list or HIF, as it looks; all columns of a table unless some are named."""
+    from anyorder.peek import look
+
+    if args.given is None:
+        return take_data(args, "data", "edges", "hif")
+    seen = look(args.given)
+    table = args.columns or args.weight or args.no_header or seen.form == "table"
+    take_data(args, "hif" if seen.form == "json" else "data" if table else "edges", "data", "edges", "hif")
+    if seen.form == "table" and not args.columns:
+        args.columns = ",".join(name for name in seen.names if name != args.weight)
+    if seen.form == "table" and args.delimiter == "," and args.given.suffix == ".tsv":
+        args.delimiter = "tab"
+    return None
+
+
 def _train(args: argparse.Namespace) -> int:
+    _take(args)
     from anyorder.training.registry import function
     from anyorder.training.run import Optimiser, Run, Schedule
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from anyorder.errors import printable
-from anyorder.training.own import add_options, describe, model_folder, train
+from anyorder.training.own import add_data, add_options, describe, model_folder, take_data, train
 
 _FORMS = """The hypergraph is a list of hyperedges (one per line, the names of its nodes separated by tabs, commas or
 spaces) with a CSV file of labels (columns node, label) and optionally one of features (node, then numbers), or one HIF file
@@ -23,7 +23,8 @@ def add_predict(parser: argparse.ArgumentParser) -> None:
 def add_train(parser: argparse.ArgumentParser) -> None:
     """``anyorder train hypergraph``."""
     describe(parser, _FORMS)
-    source = parser.add_mutually_exclusive_group(required=True)
+    add_data(parser, "list of hyperedges or HIF file")
+    source = parser.add_mutually_exclusive_group()
     source.add_argument("--edges", type=Path, metavar="FILE", help="hyperedges, one per line")
     source.add_argument("--hif", type=Path, metavar="FILE", help="hypergraph in the interchange format (.json, .json.gz)")
     parser.add_argument("--features", type=Path, metavar="FILE", help="CSV of node features (default: degree, edge sizes)")
@@ -38,6 +39,8 @@ def add_train(parser: argparse.ArgumentParser) -> None:
 
 
 def _train(args: argparse.Namespace) -> int:
+    hif = args.given is not None and ".json" in args.given.suffixes
+    take_data(args, *(("hif", "edges") if hif else ("edges", "hif")))
     from anyorder.experiments.hypergraphs.models import DEFAULT, MODELS
     from anyorder.suggest import nearest
     from anyorder.training.run import Optimiser, Run, Schedule, slug

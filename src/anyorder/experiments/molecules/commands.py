@@ -6,7 +6,18 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from anyorder.training.own import add_options, add_shares, add_size, count, describe, model_folder, train
+from anyorder.errors import printable
+from anyorder.training.own import (
+    add_data,
+    add_options,
+    add_shares,
+    add_size,
+    count,
+    describe,
+    model_folder,
+    take_data,
+    train,
+)
 
 MODELS = ("ours", "transformer", "mlp_pi", "gin", "gcn", "gin-vn", "gcn-vn", "fingerprint")
 EXAMPLE = """examples:
@@ -25,9 +36,12 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     """``anyorder train molecules``."""
     describe(parser, epilog=EXAMPLE)
     parser.set_defaults(run=_train)
-    parser.add_argument("--data", type=Path, required=True, metavar="CSV", help="table with a header, plain or gzip")
-    parser.add_argument("--smiles", default="smiles", metavar="COLUMN", help="column of the SMILES (default: smiles)")
-    parser.add_argument("--target", nargs="+", required=True, metavar="COLUMN", help="columns to predict")
+    add_data(parser, "table of molecules (CSV, plain or gzip) with a header")
+    parser.add_argument("--data", type=Path, metavar="CSV", help="the same, as an option")
+    parser.add_argument("--smiles", metavar="COLUMN", help="column of the SMILES (default: the one that is called so)")
+    parser.add_argument(
+        "--target", nargs="+", metavar="COLUMN", help="columns to predict (default: the only other one that may be)"
+    )
     parser.add_argument(
         "--goal",
         choices=("regression", "classification"),
@@ -85,7 +99,25 @@ def model_config(args: argparse.Namespace) -> Any:
     return models.MoleculeMessagePassing(**size, convolution=kind, virtual_node=args.model.endswith("-vn"))
 
 
+def _take(args: argparse.Namespace) -> None:
+    """The table and its columns; those that are not named are found by their names, and said."""
+    from anyorder.experiments.molecules.seen import smiles_column, target_column
+    from anyorder.peek import look
+
+    take_data(args, "data")
+    seen, said = look(args.data), []
+    if args.smiles is None:
+        args.smiles = smiles_column(seen.names) or "smiles"
+        said += [f"SMILES: column {args.smiles!r} (--smiles)"] if args.smiles != "smiles" else []
+    if not args.target:
+        args.target = [target_column(seen, args.smiles)]
+        said.append(f"asked: {args.target[0]!r} (--target)")
+    if said and not args.quiet:
+        print(printable("\n".join(said)))
+
+
 def _train(args: argparse.Namespace) -> int:
+    _take(args)
     from anyorder.experiments.molecules.task import OwnMolecules
     from anyorder.training.run import Optimiser, Run, Schedule
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from anyorder.datasets.commands import add_folder
-from anyorder.training.own import add_options, add_shares, add_size, describe, model_folder, train
+from anyorder.training.own import add_data, add_options, add_shares, add_size, describe, model_folder, take_data, train
 
 MODELS = ("ours", "ours-phi", "s2g", "s2g-plus", "siam", "siam-3", "gnn", "mlp")
 EXAMPLE = """examples:
@@ -21,13 +21,8 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     """``anyorder train set-to-graph``."""
     describe(parser, epilog=EXAMPLE)
     parser.set_defaults(run=_train)
-    parser.add_argument(
-        "--data",
-        type=Path,
-        required=True,
-        metavar="FILE",
-        help="sets in a .parquet or .npz file: one per row, with edges or a partition",
-    )
+    add_data(parser, "sets in a .parquet or .npz file: one per row, with edges or a partition")
+    parser.add_argument("--data", type=Path, metavar="FILE", help="the same, as an option")
     add_shares(parser, "sets")
     parser.add_argument("--model", choices=MODELS, default="ours", help="model (default: ours)")
     add_size(parser, layers="layers before pairs", dropout=0.0, of=" of our models")
@@ -75,6 +70,7 @@ def add_statistics(parser: argparse.ArgumentParser) -> None:
 
 
 def _train(args: argparse.Namespace) -> int:
+    take_data(args, "data")
     from anyorder.experiments.set_to_graph.files import LabelKind, read_sets
     from anyorder.experiments.set_to_graph.task import SetsFromFile
     from anyorder.training.run import Optimiser, Run, Schedule

@@ -9,8 +9,9 @@ from pathlib import Path
 from anyorder.errors import reading
 from anyorder.experiments.graphs.readers.arrays import is_saved, load_arrays, read_arrays
 from anyorder.experiments.graphs.readers.geom import is_geom, read_geom
+from anyorder.experiments.graphs.readers.names import TABLES
 from anyorder.experiments.graphs.readers.networkx_files import FORMATS, read_networkx_file
-from anyorder.experiments.graphs.readers.tables import TABLES, TableNames, read_tables
+from anyorder.experiments.graphs.readers.tables import TableNames, read_tables
 from anyorder.experiments.graphs.readers.tu import read_tu, tu_name
 from anyorder.experiments.graphs.values import Duplicates, GraphSet
 

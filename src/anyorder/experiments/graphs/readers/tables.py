@@ -10,14 +10,10 @@ from typing import Any
 import numpy as np
 
 from anyorder.experiments.graphs.columns import Columns, Ints
+from anyorder.experiments.graphs.readers.names import FIRST, GRAPH, NODE, SECOND
 from anyorder.experiments.graphs.values import Duplicates, GraphSet
 from anyorder.extras import require
 
-FIRST = ("source", "src", "from", "u", "node1", "node_1", "start", "head", "id_1", "id1")
-SECOND = ("target", "dst", "to", "v", "node2", "node_2", "end", "tail", "id_2", "id2")
-NODE = ("node", "id", "node_id", "nodeid", "name")
-GRAPH = ("graph", "graph_id", "graphid", "graph_indicator")
-TABLES = (".csv", ".tsv", ".txt", ".edges", ".edgelist", ".parquet")
 _IDENTIFIER = 0.9
 """Share of distinct values from which on a column of text names rows and says nothing of them."""
 
