@@ -354,7 +354,7 @@ class TestOwnTuples:
             (["--complete", "user4,?,?", "--top", "0"], "--top must be at least 1"),
             (["--complete", "user4\n,?,?"], "--complete takes one tuple of names and gaps"),
             (["--candidates", "nothing.csv"], "there is no file or folder nothing.csv"),
-            (["--complete", "user4,?,?", "--features", "x"], "--features is not for this model: TableHyperedges"),
+            (["--complete", "user4,?,?", "--features", __file__], "--features is not for this model: TableHyperedges"),
             ([], "say what to predict"),
         ],
     )
