@@ -1,4 +1,4 @@
-"""Counting patterns as a task: random graphs, how often eight patterns occur in each, normalised mean absolute errors."""
+"""Counting patterns as a task: random graphs, in how many of eight patterns each node is, normalised mean errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from anyorder.training.shapes import Shapes
 
 @dataclass(frozen=True, eq=False)
 class CountBatch(Transferable):
-    """Graphs as a model reads them, and their normalised counts (graph, pattern)."""
+    """Graphs as a model reads them, and the normalised counts of all their nodes (node, pattern)."""
 
     inputs: Any
     counts: Tensor
@@ -36,9 +36,9 @@ class CountBatch(Transferable):
 
 
 class CountedGraphs(Dataset[tuple[Graph, Tensor]]):
-    """Graphs with their counts."""
+    """Graphs with the counts of their nodes (node, pattern)."""
 
-    def __init__(self, graphs: Sequence[Graph], counts: Tensor) -> None:
+    def __init__(self, graphs: Sequence[Graph], counts: Sequence[Tensor]) -> None:
         self.graphs, self.counts = graphs, counts
 
     def __len__(self) -> int:
@@ -53,7 +53,8 @@ class CountedGraphs(Dataset[tuple[Graph, Tensor]]):
 class Counting(Task):
     """Half random graphs, half regular ones without a few edges; 30 % to train on, 20 % to select, 50 % to test.
 
-    Errors are divided by the deviation of the counts in the training part. All patterns are learned at once.
+    For each node, how many patterns it is in. Errors are divided by the deviation of the counts in the training part. All
+    patterns are learned at once.
     """
 
     shapes_type: ClassVar[type[Shapes]] = Width
@@ -76,13 +77,16 @@ class Counting(Task):
 
     def load(self, *, seed: int, data_dir: Path | None) -> Splits:
         graphs = random_graphs(self.graphs, self.least_nodes, self.most_nodes, seed)
-        counts = torch.tensor([[COUNTS[name][0](graph) for name in self.patterns] for graph in graphs]).float()
+        counts = [
+            torch.stack([torch.from_numpy(COUNTS[name][0](graph)) for name in self.patterns], 1).float() for graph in graphs
+        ]
         train, valid = round(0.3 * len(graphs)), round(0.5 * len(graphs))
-        mean, deviation = counts[:train].mean(0), counts[:train].std(0).clamp(min=1e-6)
-        normal = (counts - mean) / deviation
+        known = torch.cat(counts[:train])
+        mean, deviation = known.mean(0), known.std(0).clamp(min=1e-6)
+        normal = [(each - mean) / deviation for each in counts]
         bounds = ((0, train), (train, valid), (valid, len(graphs)))
         first, second, third = (CountedGraphs(graphs[a:b], normal[a:b]) for a, b in bounds)
-        return Splits(first, second, third, Width(len(self.patterns)))
+        return Splits(first, second, third, Width(len(self.patterns), per_node=True))
 
     def collate(self, model: ModelConfig) -> Callable[[Sequence[Any]], Any]:
         assert isinstance(model, GraphModel)
@@ -90,7 +94,7 @@ class Counting(Task):
 
         def together(items: Sequence[tuple[Graph, Tensor]]) -> CountBatch:
             inputs = model.inputs([graph for graph, _ in items], torch.get_default_dtype())
-            return CountBatch(inputs, torch.stack([counts for _, counts in items]))
+            return CountBatch(inputs, torch.cat([counts for _, counts in items]))
 
         return together
 

@@ -13,8 +13,8 @@ from anyorder.layouts import AllTuples
 from anyorder.training.run import ModelConfig, Optimiser, Recipe, Run, Scale, Schedule
 from anyorder.training.tables import Table
 
-MLP = OrderMLP(layers=4, channels=32, standardise=False, sizes=True)
-OURS = OrderEncoder(layers=3, channels=32, heads=2, head_channels=16, kernel=RandomFeatures(num_features=32), sizes=True)
+MLP = OrderMLP(layers=4, channels=32)
+OURS = OrderEncoder(layers=2, channels=16, heads=1, head_channels=16, kernel=RandomFeatures(num_features=16), sizes=True)
 MODELS: dict[str, ModelConfig] = {
     "GIN": MessagePassingBaseline(layers=4, channels=32),
     "PPGN": MatrixBaseline(blocks=3, channels=32),
@@ -31,12 +31,12 @@ def _recipe(model: ModelConfig) -> Callable[[Scale], Run]:
     def make(scale: Scale) -> Run:
         # rows below the order that a pattern needs are there to be compared with
         task = Counting(below=True)
-        schedule = Schedule(epochs=300, decay="linear", warmup_epochs=5)
-        run = Run(task, model, optimiser=Optimiser(learning_rate=2e-3), schedule=schedule, batch_size=32)
+        schedule = Schedule(epochs=300, decay="linear", warmup_epochs=5, evaluate_every=5)
+        run = Run(task, model, optimiser=Optimiser(learning_rate=5e-3), schedule=schedule, batch_size=16)
         if scale == "quick":
-            small = replace(task, graphs=1000, most_nodes=12)
-            short = replace(schedule, epochs=30, warmup_epochs=1, evaluate_every=5)
-            note = "1,000 graphs of 10 to 12 nodes instead of 5,000 of 10 to 20, 30 epochs instead of 300"
+            small = replace(task, graphs=2000, most_nodes=12)
+            short = replace(schedule, epochs=100)
+            note = "2,000 graphs of 10 to 12 nodes instead of 5,000 of 10 to 20, 100 epochs instead of 300"
             run = replace(run, task=small, schedule=short, reduced=note)
         return run
 

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from anyorder.experiments.expressivity.baselines import GraphIsomorphismNetwork, ProvablyPowerfulNetwork
 from anyorder.experiments.expressivity.graphs import Graph
-from anyorder.layers import EquivariantLinear, Kernel, Softmax
+from anyorder.experiments.expressivity.networks import NodeMLP, OnGraphs, OnNodes, StandardisedMLP
+from anyorder.layers import Kernel, Softmax
 from anyorder.layouts import (
     AllTuples,
     ConnectedTuples,
@@ -40,9 +41,10 @@ NEIGHBOURHOODS = "distinct, match all but one, in place"
 
 @dataclass(frozen=True)
 class Width(Shapes):
-    """How many numbers a model answers with for a graph."""
+    """How many numbers a model answers with for a graph, or for each of its nodes."""
 
     channels_out: int
+    per_node: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class OrderModel(GraphModel):
     """What to use in its place where there would be too many tuples, in this order."""
     classes: str = NEIGHBOURHOODS
     sizes: bool = False
-    """Whether tuples know how many nodes their graph has: means over tuples can then count."""
+    """Whether tuples know how many nodes their graph has: attention, which takes means, can then count."""
 
     def __post_init__(self) -> None:
         if self.order < 1 or self.layers < 1:
@@ -120,14 +122,14 @@ class OrderModel(GraphModel):
 @configurable
 @dataclass(frozen=True)
 class OrderMLP(OrderModel):
-    """MLP_pi: equivariant linear layers of one order, then the mean over all tuples."""
+    """MLP_pi: equivariant linear layers of one order, then the mean over all tuples, or the sums at each node."""
 
     frequency: float | None = None
     """Of a sine in place of the ReLU. A steep one keeps close values apart, as a hash would: for random weights."""
-    standardise: bool = True
-    """Over the tuples of each graph, which tells graphs apart better but hides how much there is of something."""
 
     def build(self, shapes: Width) -> nn.Module:
+        if shapes.per_node:
+            return self._build_per_node(shapes)
         return StandardisedMLP(
             order=self.order,
             layers=self.layers,
@@ -136,7 +138,18 @@ class OrderMLP(OrderModel):
             channels_out=shapes.channels_out,
             classes=self.classes,
             frequency=self.frequency,
-            standardise=self.standardise,
+        )
+
+    def _build_per_node(self, shapes: Width) -> nn.Module:
+        if self.frequency is not None:
+            raise ValueError(f"sums at nodes take no frequency, which is for random weights: got {self}")
+        return NodeMLP(
+            order=self.order,
+            layers=self.layers,
+            channels_in=self.channels_in,
+            channels=self.channels,
+            channels_out=shapes.channels_out,
+            classes=self.classes,
         )
 
 
@@ -155,10 +168,10 @@ class OrderEncoder(OrderModel):
     def build(self, shapes: Width) -> nn.Module:
         made = Encoder(
             order_in=self.order,
-            orders=self.orders,
+            orders=self.orders[:-1] if shapes.per_node else self.orders,
             channels_in=self.channels_in,
             channels=self.channels,
-            channels_out=shapes.channels_out,
+            channels_out=None if shapes.per_node else shapes.channels_out,
             heads=self.heads,
             head_channels=self.head_channels,
             kernel=self.kernel,
@@ -168,7 +181,7 @@ class OrderEncoder(OrderModel):
         with torch.no_grad():
             for weight in (weight for weight in made.parameters() if weight.ndim > 1):
                 weight.mul_(self.gain)
-        return OnGraphs(made)
+        return OnNodes(made, self.channels, shapes.channels_out) if shapes.per_node else OnGraphs(made)
 
 
 @configurable
@@ -183,7 +196,9 @@ class MessagePassingBaseline(GraphModel):
         return as_matrices(graphs, dtype)
 
     def build(self, shapes: Width) -> nn.Module:
-        return GraphIsomorphismNetwork(layers=self.layers, channels=self.channels, channels_out=shapes.channels_out)
+        return GraphIsomorphismNetwork(
+            layers=self.layers, channels=self.channels, channels_out=shapes.channels_out, per_node=shapes.per_node
+        )
 
 
 @configurable
@@ -201,76 +216,12 @@ class MatrixBaseline(GraphModel):
 
     def build(self, shapes: Width) -> nn.Module:
         return ProvablyPowerfulNetwork(
-            blocks=self.blocks, channels=self.channels, channels_out=shapes.channels_out, frequency=self.frequency
+            blocks=self.blocks,
+            channels=self.channels,
+            channels_out=shapes.channels_out,
+            frequency=self.frequency,
+            per_node=shapes.per_node,
         )
-
-
-class StandardisedMLP(nn.Module):
-    """Equivariant linear layers whose channels may have mean 0 and deviation 1 over the tuples of each graph.
-
-    Sums over many tuples are much larger than what they differ by. Without this, all tuples of a graph lie on one side of a
-    ReLU, and layers that stay linear tell nothing apart. Mean and deviation are functions of the multiset of rows: they give
-    a layer nothing that k-WL does not have.
-    """
-
-    def __init__(
-        self,
-        *,
-        order: int,
-        layers: int,
-        channels_in: int,
-        channels: int,
-        channels_out: int,
-        classes: str,
-        frequency: float | None,
-        standardise: bool,
-    ) -> None:
-        super().__init__()
-        self.frequency, self.standardise = frequency, standardise
-        self.layers = nn.ModuleList(
-            EquivariantLinear(
-                order_in=order,
-                order_out=order,
-                channels_in=channels if n else channels_in,
-                channels_out=channels,
-                classes=classes,
-                reduce="sum" if standardise else "mean",
-            )
-            for n in range(layers)
-        )
-        self.head = nn.Linear(channels, channels_out)
-
-    def forward(self, x: Features) -> Tensor:
-        graph = x.index.entry_graph
-        counts = torch.bincount(graph, minlength=x.num_graphs).clamp(min=1).to(x.dtype).unsqueeze(1)
-        for layer in self.layers:
-            x = layer(x)
-            rows = _standardise(x.rows, graph, counts) if self.standardise else x.rows
-            x = x.with_rows(torch.relu(rows) if self.frequency is None else torch.sin(self.frequency * rows))
-        return self.head(_mean(x.rows, graph, counts))
-
-
-def _mean(rows: Tensor, graph: Tensor, counts: Tensor) -> Tensor:
-    return rows.new_zeros(len(counts), rows.shape[1]).index_add(0, graph, rows) / counts
-
-
-def _standardise(rows: Tensor, graph: Tensor, counts: Tensor) -> Tensor:
-    """Rows by the mean and deviation of their graph; a deviation that is rounding, 1e-6 of the mean, stays small."""
-    mean = _mean(rows, graph, counts)
-    rows = rows - mean[graph]
-    deviation = (_mean(rows * rows, graph, counts) + 1e-24).sqrt()
-    return rows / (deviation + 1e-6 * mean.abs())[graph]
-
-
-class OnGraphs(nn.Module):
-    """A model that ends in order 0, as one tensor (graph, channel)."""
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, x: Features) -> Tensor:
-        return self.model(x).rows
 
 
 def as_features(graphs: Sequence[Graph], dtype: torch.dtype) -> Features:

@@ -1,7 +1,9 @@
 """The settings that were published with the networks of the literature, by dataset; their own defaults where none were.
 
 AllSetTransformer, ED-HNN and EHNN-Transformer: the scripts of their authors. UniGCNII: the settings of DHG-Bench.
-AllDeepSets: its authors name none, so it has those of AllSetTransformer without heads.
+AllDeepSets: its authors name none, so it has those of AllSetTransformer without heads, and a dropout of 0.2 instead of 0.5:
+it drops at seven places of a layer, and 64 channels then learn nothing in the first 90 epochs (validation accuracy on split
+100 of Cora: 40 with 0.5, 76 with 0.2).
 """
 
 from __future__ import annotations
@@ -85,7 +87,7 @@ def published(row: str, dataset: str) -> Published | None:
         return ALLSET[dataset]
     if row == "AllDeepSets":
         base = ALLSET[dataset]
-        return replace(base, model=replace(base.model, heads=0))  # type: ignore[call-arg]
+        return replace(base, model=replace(base.model, heads=0, dropout=0.2))  # type: ignore[call-arg]
     others = {
         "ED-HNN": (EDHNN_, Published(_OTHER_EDHNN)),
         "UniGCNII": (UNIGCNII, Published(UniGCNII())),
