@@ -22,6 +22,7 @@ from anyorder.bench.models import MODELS, HigherOrder, find_models
 from anyorder.bench.products import Product
 from anyorder.bench.scaling import Case, Limits, Row, Sample, read_rows, run_case, run_scaling, summarise, write_rows
 from anyorder.cli import main
+from anyorder.errors import InputError
 
 
 class TestGraphs:
@@ -310,7 +311,11 @@ class TestFits:
 
     def test_other_files_are_refused(self, tmp_path):
         (tmp_path / "rows.csv").write_text("a,b\n1,2\n")
-        with pytest.raises(ValueError, match="expected the columns"):
+        with pytest.raises(InputError, match="expected the columns"):
+            read_rows(tmp_path / "rows.csv")
+        write_rows(tmp_path / "rows.csv", rows())
+        (tmp_path / "rows.csv").write_bytes((tmp_path / "rows.csv").read_bytes().replace(b",ok,", b",ok,x"))
+        with pytest.raises(InputError, match=r"rows\.csv.*invalid literal"):
             read_rows(tmp_path / "rows.csv")
 
 

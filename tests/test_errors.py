@@ -68,6 +68,9 @@ BAD_ARRAYS = {
     "a header that is no literal": (npy("{'descr': ("), "not a whole NPZ file of plain arrays"),
     "a header without an end": (npy('{"""'), "not a whole NPZ file of plain arrays"),
     "objects": (npy(HUGE.replace("<i8", "|O")), "Python objects, which are not read"),
+    "an empty shape of 10^12": (npy(HUGE.replace("(", "(0, ")), "is empty and has the shape"),
+    "texts that are none": (npy(HUGE.replace("<i8", "<U1").replace("1000000000000", "1"), b"\xff" * 4), "are no characters"),
+    "half of a pair": (npy(HUGE.replace("<i8", ">U1").replace("1000000000000", "1"), b"\0\0\xd8\0"), "are no characters"),
     "too little": (npy(HUGE.replace("1000000000000", "3"), b"12345678"), "announces 24"),
     "too much": (npy(HUGE.replace("1000000000000", "1"), bytes(16)), "longer than its header"),
 }

@@ -121,6 +121,19 @@ def test_files_name_known_classes_only(tmp_path):
         Encoder.load(tmp_path / "nothing")
 
 
+def test_damaged_settings_are_refused(tmp_path):
+    MODULES["linear"]().save(tmp_path)
+    path = tmp_path / "config.json"
+    data = json.loads(path.read_text())
+    settings = {**data["model"]["settings"], "bias": False}
+    path.write_text(json.dumps({**data, "model": {**data["model"], "settings": settings}}))
+    with pytest.raises(InputError, match=r"config\.json is damaged: it does not have the checksum"):
+        anyorder.load(tmp_path)
+    path.write_text(json.dumps({"model": data["model"], "sha257": data["sha256"]}))
+    with pytest.raises(InputError, match=r"expected the entries \['model'\], got 'sha257'"):
+        anyorder.load(tmp_path)
+
+
 def test_names_of_kernels():
     with pytest.raises(ValueError, match=r"kernel must be one of \['softmax', 'elu', 'relu', 'favor'\].* got 'rbf'"):
         Encoder(order_in=2, orders=(2,), kernel="rbf", **SIZES)

@@ -19,6 +19,8 @@ from anyorder.files import write_bytes
 
 MAX_BYTES = 2**35
 """What the arrays of one file may take in memory; a few kilobytes of zip can promise a thousand times as much."""
+MOST_EMPTY = 2**27
+"""Rows of an array without columns, which take nothing in the file and may take a list each later."""
 PLAIN = "biufSU"
 """Kinds of numbers and text; no Python objects, records or dates."""
 Arrays = dict[str, np.ndarray[Any, Any]]
@@ -88,6 +90,7 @@ def _members(archive: zipfile.ZipFile, left: int, wanted: set[str] | None) -> Ar
             raise InputError(f"the arrays take {size - left:,} bytes and more, at most {MAX_BYTES:,} are read")
         with archive.open(info) as stream:
             arrays[name] = npy.read_array(stream, allow_pickle=False)
+            check_texts(arrays[name], f"the array {name!r}")
             if stream.read(1):
                 raise InputError(f"the array {name!r} is longer than its header announces")
     return arrays
@@ -105,4 +108,15 @@ def _announced(stream: IO[bytes], name: str) -> int:
         raise InputError(f"the array {name!r} holds {what}")
     if any(isinstance(axis, bool) or axis < 0 for axis in shape) or len(shape) > 32:
         raise InputError(f"the array {name!r} has the shape {str(shape)[:80]}")
+    if 0 in shape and math.prod(axis for axis in shape if axis) > MOST_EMPTY:
+        raise InputError(f"the array {name!r} is empty and has the shape {str(shape)[:80]}")
     return math.prod(shape) * max(1, dtype.itemsize)
+
+
+def check_texts(array: np.ndarray[Any, Any], name: str) -> None:
+    """Refuse texts with numbers in them that are no characters, on which Python fails later and elsewhere."""
+    if array.dtype.kind == "U" and array.size and array.dtype.itemsize:
+        plain = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("="), copy=False)
+        codes = plain.reshape(-1).view(np.uint32)
+        if bool((codes > 0x10FFFF).any()) or bool(((codes >= 0xD800) & (codes <= 0xDFFF)).any()):
+            raise InputError(f"{name} holds what are no characters")

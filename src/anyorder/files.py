@@ -15,7 +15,8 @@ from typing import Any
 from anyorder.errors import InputError, reading
 
 _UNFINISHED = ".part"
-
+SEAL = "sha256"
+"""The entry of a JSON file with the checksum of all others."""
 
 _protected: list[Path] = []
 
@@ -127,6 +128,33 @@ def read_json(path: Path, kind: type | None = None) -> Any:
         if kind is not None and not isinstance(found, kind):
             raise InputError(f"{path} must hold a JSON {kind.__name__}, got {type(found).__name__}")
     return found
+
+
+def write_sealed_json(path: Path, data: dict[str, Any]) -> None:
+    """Write plain data with a checksum of it as one more entry: both are there or none."""
+    refuse_halves(data)
+    plain = json.loads(json.dumps(data))  # as it will be read: tuples are lists, names are texts
+    write_json(path, {**plain, SEAL: _seal(plain)})
+
+
+def read_sealed_json(path: Path, entries: Iterable[str]) -> dict[str, Any]:
+    """Read plain data with these entries and no others, compared with its checksum; earlier versions wrote none."""
+    data: dict[str, Any] = read_json(path, dict)
+    expected, known = data.pop(SEAL, None), [*entries]
+    unknown = [name for name in data if name not in known]
+    if unknown:
+        raise InputError(f"{path} is damaged or of another kind: expected the entries {known}, got {unknown[0]!r:.60}")
+    if expected is not None and expected != _seal(data):
+        raise InputError(
+            f"{path} is damaged: it does not have the checksum that was written with it; if you have changed it yourself, "
+            f"remove its entry {SEAL!r}"
+        )
+    return data
+
+
+def _seal(data: dict[str, Any]) -> str:
+    """SHA-256 of plain data, whatever its order and its white space."""
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
 def parse_json(raw: bytes) -> Any:

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from anyorder.errors import InputError, reading
-from anyorder.files import read_json, write_json
+from anyorder.files import read_json, read_sealed_json, write_sealed_json
 from anyorder.weights import WEIGHTS, load_weights, save_weights
 
 CONFIG = "config.json"
@@ -71,7 +71,7 @@ class SavedModule(nn.Module):
         data = {"model": _to_data(self, type(self).__name__)}
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / CONFIG, data)
+        write_sealed_json(folder / CONFIG, data)
         save_weights(folder / WEIGHTS, self)
 
     @classmethod
@@ -97,7 +97,7 @@ def load_module(folder: str | Path, cls: type[SavedModule] | None = None) -> Sav
     if not is_saved_module(folder):
         raise FileNotFoundError(f"{folder} is not a folder that save() of a module has written")
     with reading(folder / CONFIG, "a configuration of a module"):
-        data = read_json(folder / CONFIG)["model"]
+        data = read_sealed_json(folder / CONFIG, ("model",))["model"]
         last = str(data.get("module", "")).rpartition(".")[2]
         with torch.device("cpu"):
             made = _make_module(data, cls if cls is not None and cls.__name__ == last else None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import json
 import os
 import re
 import shutil
@@ -125,6 +126,19 @@ class TestDownload:
         captured = capsys.readouterr()
         assert "data.bin" in captured.err
         assert captured.out == ""
+
+    @pytest.mark.parametrize(
+        "known", ["[" * 5000, '{"url": URL, "validator": [1]}', '{"url": URL, "validator": "a\\nb: c"}', "[]"]
+    )
+    def test_a_damaged_word_on_a_part_is_not_believed(
+        self, server: tuple[str, Behaviour], known: str, tmp_path: Path
+    ) -> None:
+        url, does = server
+        (tmp_path / "data.bin.part").write_bytes(PAYLOAD[:1000])
+        (tmp_path / "data.bin.part.json").write_text(known.replace("URL", json.dumps(url)))
+        get(url, tmp_path / "data.bin")
+        assert (tmp_path / "data.bin").read_bytes() == PAYLOAD
+        assert does.asked[0].get("If-Range") is None and names(tmp_path) == ["data.bin"]
 
     def test_resumes_within_one_call(self, server: tuple[str, Behaviour], tmp_path: Path) -> None:
         url, does = server

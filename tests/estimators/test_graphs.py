@@ -34,7 +34,7 @@ def test_classes_of_graphs(tmp_path):
     again = GraphClassifier.load(tmp_path / "model")
     assert again.get_params() == model.get_params()
     np.testing.assert_array_equal(again.predict_proba(graphs[:3]), chances)
-    with pytest.raises(ValueError, match="does not describe a GraphRegressor, but GraphClassifier"):
+    with pytest.raises(ValueError, match="does not describe a GraphRegressor, but 'GraphClassifier'"):
         GraphRegressor.load(tmp_path / "model")
 
 

@@ -201,6 +201,13 @@ def mutate_npy(raw: bytes, rng: random.Random) -> bytes:
     return raw[:8] + (len(header) + 1).to_bytes(2, "little") + header + raw[end:]
 
 
+def mutate_header(raw: bytes, rng: random.Random) -> bytes:
+    """The JSON header of a safetensors file, its length made right."""
+    size = int.from_bytes(raw[:8], "little")
+    header = mutate_json(raw[8 : 8 + size], rng)
+    return len(header).to_bytes(8, "little") + header + raw[8 + size :]
+
+
 def any_of(*mutators: Mutator) -> Mutator:
     """One of several; a file that one of them cannot take apart is left to the bytes."""
 

@@ -8,7 +8,6 @@ import json
 import tarfile
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +15,8 @@ import numpy as np
 import torch
 
 from fuzz import mutators as change
-
-
-@dataclass(frozen=True)
-class Reader:
-    """A name, whole files in a folder, how each is changed, and what reads them."""
-
-    name: str
-    files: dict[str, bytes]
-    mutate: change.Mutator
-    read: Callable[[Path], Any]
-    names_file: bool = True
+from fuzz.more_readers import more_readers, unsealed
+from fuzz.reader import Reader
 
 
 def npz(**arrays: Any) -> bytes:
@@ -47,6 +37,7 @@ def all_readers(work: Path) -> list[Reader]:
         *runs(work),
         *settings(),
         *jets(work),
+        *more_readers(work),
     ]
 
 
@@ -252,7 +243,8 @@ def runs(work: Path) -> list[Reader]:
     carry_out(chains("gcn"), work / "run", QUIET)
     files = {name: (work / "run" / name).read_bytes() for name in ("record.json", "job.json", "config.json")}
     weights, state = ((work / "run" / name).read_bytes() for name in ("model.safetensors", "last.ckpt"))
-    unsealed = state[: -2 - 71] + b"\0\0"
+    loose = state[: -2 - 71] + b"\0\0"
+    bare = {name: unsealed(files[name]) for name in ("job.json", "config.json")}
 
     def record(folder: Path) -> Any:
         return summary(Record.read(folder / "record.json")), render(find_table("chains"), read_records(folder))
@@ -260,14 +252,16 @@ def runs(work: Path) -> list[Reader]:
     def model(folder: Path) -> Any:
         return load_model(folder)
 
-    whole = {"config.json": files["config.json"], "model.safetensors": weights}
+    whole = {"config.json": bare["config.json"], "model.safetensors": weights}
+    mixed = change.any_of(change.mutate_json, change.mutate_header, change.mutate_bytes)
     return [
         Reader("record", {"record.json": files["record.json"]}, change.JSON, record),
-        Reader("job", {name: files[name] for name in ("job.json", "config.json")}, change.JSON, Job.read),
+        Reader("job", bare, change.JSON, Job.read),
         Reader("configuration", {"config.json": files["config.json"]}, change.JSON, load_run),
-        Reader("model", whole, change.any_of(change.mutate_json, change.mutate_bytes), model),
+        Reader("configuration, no checksum", {"config.json": bare["config.json"]}, change.JSON, load_run),
+        Reader("model", whole, mixed, model),
         Reader("training state", {"last.ckpt": state}, change.ZIP, lambda folder: read_state(folder / "last.ckpt")),
-        Reader("training state, no checksum", {"last.ckpt": unsealed}, change.ZIP, lambda f: read_state(f / "last.ckpt")),
+        Reader("training state, no checksum", {"last.ckpt": loose}, change.ZIP, lambda f: read_state(f / "last.ckpt")),
     ]
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 
 from anyorder.errors import InputError
-from fuzz.readers import Reader
+from fuzz.reader import Reader
 
 SLOW = 5.0  # seconds of the processor's time
 HOPELESS = 20.0

@@ -12,8 +12,9 @@ import safetensors.torch
 import torch
 
 from anyorder.errors import InputError
-from anyorder.training.checkpoints import load_model
+from anyorder.training.checkpoints import load_model, load_run
 from anyorder.training.fit import carry_out
+from anyorder.training.jobs import Job
 from anyorder.training.records import Record, collect
 from anyorder.training.states import read_state
 from anyorder.weights import CHECKSUM, load_weights, save_weights
@@ -72,6 +73,35 @@ def test_no_bit_of_a_training_state_can_change_unseen(trained, tmp_path):
             pytest.fail(f"bit {place} of {8 * len(raw)} was changed and the state was read")
 
 
+@pytest.mark.parametrize("name", ["config.json", "job.json"])
+def test_no_bit_of_what_a_model_is_made_of_can_change_unseen(name, trained, tmp_path):
+    whole = Job.read(trained)
+    for file in ("config.json", "job.json"):
+        shutil.copy(trained / file, tmp_path / file)
+    raw, accepted = (trained / name).read_bytes(), []
+    for place, changed in flips(raw, 300):
+        (tmp_path / name).write_bytes(changed)
+        try:
+            read = Job.read(tmp_path)
+        except InputError as error:
+            assert name in str(error)
+            continue
+        accepted.append(raw[place // 8])
+        assert read == whole
+    assert all(byte in b" \n" for byte in accepted)  # white space that became other white space
+
+
+def test_a_file_changed_by_hand_says_how_it_is_meant(trained, tmp_path):
+    config = json.loads((trained / "config.json").read_text())
+    config["run"]["seed"] = 5
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(InputError, match=r"config\.json is damaged.* remove its entry 'sha256'"):
+        load_run(tmp_path)
+    del config["sha256"]  # so are those of earlier versions
+    (tmp_path / "config.json").write_text(json.dumps(config, indent=4, sort_keys=True))
+    assert load_run(tmp_path)[0].seed == 5
+
+
 def test_weights_and_states_without_a_checksum_are_read(trained, tmp_path):
     _, model = load_model(trained)
     safetensors.torch.save_file(model.state_dict(), tmp_path / "old.safetensors")
@@ -99,6 +129,7 @@ def test_a_configuration_cannot_ask_for_more_than_the_weights_hold(setting, trai
     shutil.copytree(trained, tmp_path / "run")
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     config["run"]["model"][setting] = 10**7
+    del config["sha256"]
     (tmp_path / "run" / "config.json").write_text(json.dumps(config))
     with pytest.raises(InputError, match=r"config\.json|model\.safetensors does not belong"):
         load_model(tmp_path / "run")

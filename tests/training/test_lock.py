@@ -90,6 +90,14 @@ def test_a_lock_of_half_a_word_is_nobodys(tmp_path):
         pass
 
 
+@pytest.mark.parametrize("said", [b"[" * 4000, b'{"machine": HERE, "process": 9%s}' % (b"9" * 400), b"\xff", b"[]"])
+def test_a_lock_that_says_nonsense_is_nobodys(said, tmp_path, monkeypatch):
+    monkeypatch.setattr(lock, "_lock", lambda handle: None)  # as on a folder without locks: what it says is looked at
+    (tmp_path / LOCK).write_bytes(said.replace(b"HERE", json.dumps(socket.gethostname()).encode()))
+    with holding(tmp_path):
+        assert json.loads((tmp_path / LOCK).read_text())["process"] == os.getpid()
+
+
 def test_a_folder_into_which_nothing_came_is_gone(tmp_path):
     with pytest.raises(RuntimeError), holding(tmp_path / "run"):
         raise RuntimeError

@@ -16,6 +16,7 @@ from anyorder.bench.graphs import barabasi_albert
 from anyorder.bench.isolation import ProcessOutcome, isolated
 from anyorder.bench.measure import Timing, measure, peak_memory, planning, resident_memory
 from anyorder.bench.models import MODELS, Workload
+from anyorder.errors import InputError, reading
 from anyorder.extras import require
 from anyorder.layouts import SparseIndexSet
 from anyorder.ops.allocation import keep_freed_memory
@@ -219,11 +220,11 @@ def write_rows(path: Path, rows: Sequence[Row]) -> None:
 def read_rows(path: Path) -> list[Row]:
     """Read what ``write_rows`` wrote."""
     kinds = {field.name: field.type for field in fields(Row)}
-    with path.open(newline="") as file:
-        lines = list(csv.DictReader(file))
-    if lines and set(lines[0]) != set(kinds):
-        raise ValueError(f"{path}: expected the columns {list(kinds)}, got {list(lines[0])}")
-    return [Row(**{name: _value(text, str(kinds[name])) for name, text in line.items()}) for line in lines]  # type: ignore[arg-type]
+    with reading(path, "a table of timings"), path.open(newline="", encoding="utf-8") as file:
+        table = csv.DictReader(file, strict=True)
+        if table.fieldnames is not None and set(table.fieldnames) != set(kinds):
+            raise InputError(f"{path}: expected the columns {list(kinds)}, got {list(table.fieldnames)!s:.300}")
+        return [Row(**{name: _value(text, str(kinds[name])) for name, text in line.items()}) for line in table]  # type: ignore[arg-type]
 
 
 def _value(text: str, kind: str) -> object:

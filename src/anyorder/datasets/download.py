@@ -249,9 +249,10 @@ def _read_validator(job: _Job) -> str | None:
     """The ETag or date of the version that the part was begun with; None when there is no part or no such word."""
     try:
         known = json.loads(job.validator_path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
-    return known.get("validator") if isinstance(known, dict) and known.get("url") == job.url else None
+    found = known.get("validator") if isinstance(known, dict) and known.get("url") == job.url else None
+    return found if isinstance(found, str) and found.isascii() and found.isprintable() else None
 
 
 def _write_validator(job: _Job, response: Any) -> None:

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from anyorder.errors import InputError
-from anyorder.files import read_json, write_json
+from anyorder.errors import InputError, reading
+from anyorder.files import read_sealed_json, write_sealed_json
 
 ESTIMATOR = "estimator.json"
 Self = TypeVar("Self", bound="FolderEstimator")
@@ -43,20 +43,21 @@ class FolderEstimator(BaseEstimator):
             raise FileExistsError(f"{target} is not empty: save into a new folder")
         shutil.copytree(source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("logs", "last.ckpt"))
         held = {"kind": type(self).__name__, "settings": self.get_params(deep=False), "fitted": self.fitted_}
-        write_json(target / ESTIMATOR, held)
+        write_sealed_json(target / ESTIMATOR, held)
 
     @classmethod
     def load(cls: type[Self], folder: str | Path) -> Self:
         """An estimator as it was saved."""
         path = Path(folder) / ESTIMATOR
-        held = read_json(path)
-        if not isinstance(held, dict) or held.get("kind") != cls.__name__:
-            kind = held.get("kind") if isinstance(held, dict) else None
-            raise InputError(f"{path} does not describe a {cls.__name__}, but {kind or 'something else'}")
-        settings = {name: tuple(value) if isinstance(value, list) else value for name, value in held["settings"].items()}
-        made = cls(**settings)
+        held = read_sealed_json(path, ("kind", "settings", "fitted"))
+        if held.get("kind") != cls.__name__:
+            raise InputError(f"{path} does not describe a {cls.__name__}, but {held.get('kind', 'something else')!r:.60}")
+        with reading(path, "the settings of an estimator"):
+            settings = {name: tuple(value) if isinstance(value, list) else value for name, value in held["settings"].items()}
+            made = cls(**settings)
         shutil.copytree(folder, made._new_folder(), dirs_exist_ok=True)
-        made._restore(held["fitted"])
+        with reading(path, "what an estimator has learned"):
+            made._restore(held["fitted"])
         return made
 
     def _restore(self, fitted: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 import anyorder
 from anyorder.errors import InputError, reading
-from anyorder.files import read_json, write_json
+from anyorder.files import read_sealed_json, write_sealed_json
 from anyorder.saving import CONFIG, is_saved_module, load_module
 from anyorder.training.config import from_data, to_data
 from anyorder.training.run import Run
@@ -45,7 +45,7 @@ def shipped(name: str) -> Path | None:
 
 def save_config(folder: Path, run: Run, shapes: Shapes) -> None:
     """Write what is needed to rebuild the model."""
-    write_json(folder / CONFIG, {"run": to_data(run), "shapes": shapes.to_data()})
+    write_sealed_json(folder / CONFIG, {"run": to_data(run), "shapes": shapes.to_data()})
 
 
 def save_model(folder: Path, run: Run, model: nn.Module, shapes: Shapes) -> None:
@@ -57,8 +57,8 @@ def save_model(folder: Path, run: Run, model: nn.Module, shapes: Shapes) -> None
 def load_run(folder: Path) -> tuple[Run, Shapes]:
     """The run of a folder and the shapes of its data."""
     path = Path(folder) / CONFIG
-    data = read_json(path)
-    if not isinstance(data, dict) or "run" not in data or not isinstance(data.get("shapes"), dict):
+    data = read_sealed_json(path, ("run", "shapes"))
+    if "run" not in data or not isinstance(data.get("shapes"), dict):
         raise InputError(f"{path} is not the configuration of a run: expected 'run' and 'shapes'")
     with reading(path):
         run = from_data(data["run"])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from anyorder.errors import InputError, is_control, reading
-from anyorder.files import read_json, write_json
+from anyorder.files import read_sealed_json, write_sealed_json
 from anyorder.training.checkpoints import load_run
 from anyorder.training.config import override
 from anyorder.training.machine import Machine
@@ -45,14 +45,14 @@ class Job:
 
     def write(self, folder: Path, machine: Machine) -> None:
         names = {"recipe": self.recipe, "table": self.table, "dataset": self.dataset, "row": self.row}
-        write_json(folder / JOB, {**names, "overrides": list(self.overrides), "machine": machine.to_data()})
+        write_sealed_json(folder / JOB, {**names, "overrides": list(self.overrides), "machine": machine.to_data()})
 
     @classmethod
     def read(cls, folder: Path) -> tuple[Job, Machine]:
         """The job of a folder and the machine it began on."""
         path = folder / JOB
-        data = read_json(path, dict)
         names = ("recipe", "table", "dataset", "row")
+        data = read_sealed_json(path, (*names, "overrides", "machine"))
         if any(not isinstance(data.get(name), str) for name in names) or not isinstance(data.get("overrides"), list):
             raise InputError(f"{path} is not the job of a run: expected the texts {list(names)} and a list of overrides")
         for word in (*(data[name] for name in names), *data["overrides"]):

@@ -105,7 +105,7 @@ def _holder(handle: int) -> dict[str, Any] | None:
     """Who signed the lock last; nobody where it is empty or half written."""
     try:
         found = json.loads(os.pread(handle, 4096, 0))
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 
@@ -130,6 +130,8 @@ def _started(process: int) -> float | None:
     """When a process of this machine began, which tells it from a later one of the same number; None if there is none."""
     import psutil
 
+    if not 0 < process < 2**31:
+        return None
     try:
         return round(psutil.Process(process).create_time(), 1)
     except (psutil.NoSuchProcess, psutil.AccessDenied):

@@ -52,6 +52,24 @@ def test_a_damaged_file_says_which_string_it_is(tmp_path: Path) -> None:
         read_pairs(tmp_path / "few.npy", "mine", 60)
 
 
+def test_strings_of_what_are_no_characters_and_sizes_that_are_not_there_are_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "good.npy", np.array(["Bw", "BW"]))
+    raw = (tmp_path / "good.npy").read_bytes()
+    cases = (
+        (raw[:-4] + b"\xff" * 4, "are no characters"),
+        (
+            raw.replace(b"(2,)", b"(2" + b"0" * 12 + b",)").replace(b" " * 12 + b"\n", b"\n"),
+            r"bad\.npy is not a NumPy array",
+        ),
+        (b"PK\5\6" + bytes(18), r"bad\.npy: expected one array"),
+        (raw.replace(b"<U2", b"<U0"), r"bad\.npy"),
+    )
+    for content, message in cases:
+        (tmp_path / "bad.npy").write_bytes(content)
+        with pytest.raises(InputError, match=message):
+            read_pairs(tmp_path / "bad.npy", "mine")
+
+
 def test_relabelled_graphs_are_isomorphic() -> None:
     graph = parse_graph6(nx.to_graph6_bytes(nx.gnp_random_graph(9, 0.4, seed=1)))
     other = graph.relabel(np.random.default_rng(0).permutation(9))

@@ -17,12 +17,13 @@ from anyorder.experiments.expressivity.pairs import GROUPS, Pair, brec, skip_lin
 from anyorder.experiments.expressivity.picture import draw_orders
 from anyorder.experiments.expressivity.recipes import MODELS, RECIPES
 from anyorder.experiments.expressivity.task import VERDICTS, make_record, read_verdicts
-from anyorder.experiments.expressivity.verdicts import THRESHOLD, WIDTH, Judge, hotelling, judge_exactly
+from anyorder.experiments.expressivity.verdicts import THRESHOLD, WIDTH, Judge, Verdict, hotelling, judge_exactly
 from anyorder.layouts import ConnectedTuples, DistinctTuples
 from anyorder.training.config import from_data, to_data
 from anyorder.training.fit import execute
 from anyorder.training.jobs import Job
 from anyorder.training.machine import Machine
+from anyorder.training.records import RECORD
 from anyorder.training.tables import render
 from data_folder import DATA
 
@@ -85,6 +86,31 @@ def test_a_run_goes_on_and_ends_in_a_table(tmp_path: Path) -> None:
     assert all(verdict.reliable and not verdict.apart for verdict in kept)
     assert execute(job, tmp_path) == record
     assert "MLP_pi (order 2)" in render(find_table("expressivity"), [record], form="text", scale=None)
+
+
+def test_half_a_verdict_of_a_killed_run_is_made_again(tmp_path: Path) -> None:
+    job = Job.of(find("expressivity/csl/mlp-pi-order-2"), scale="quick", seed=0)
+    whole = execute(job, tmp_path)
+    folder = job.folder(tmp_path)
+    lines = (folder / VERDICTS).read_text().splitlines(keepends=True)
+    (folder / VERDICTS).write_text("".join(lines[:-3]) + lines[-3][:20])
+    (folder / RECORD).unlink()
+    again = execute(job, tmp_path)
+    assert again.metrics[""]["judged"] == whole.metrics[""]["judged"] == 45.0
+    assert len(read_verdicts(folder / VERDICTS)) == 45
+
+
+@pytest.mark.parametrize("line", ["{}", "[]", "[" * 5000, '{"group": 1}', "x", "null"])
+def test_what_is_no_verdict_is_refused(line: str, tmp_path: Path) -> None:
+    (tmp_path / "v.jsonl").write_text(line + "\n")
+    with pytest.raises(InputError, match=r"v\.jsonl"):
+        read_verdicts(tmp_path / "v.jsonl")
+    known = {"group": "a", "number": 0, "nodes": 5, "tuples": 25, "how": "trained", "apart": True, "reliable": True}
+    good = {**known, "statistic": 1.0, "check": 0.0, "seconds": 1.0}
+    assert Verdict.from_data(good).to_data() == good
+    for name, value in (("number", -1), ("how", "guessed"), ("apart", 1), ("seconds", "x"), ("nodes", True)):
+        with pytest.raises(InputError, match="expected a verdict"):
+            Verdict.from_data({**good, name: value})
 
 
 @needs_brec

@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 from anyorder.cli import main
+from anyorder.errors import InputError
+from anyorder.experiments.graphs.predictions import candidates
+from anyorder.experiments.graphs.readers.anything import read_graphs
 
 SMALL = ["--channels", "8", "--epochs", "3", "--quiet", "--out", "model"]
 
@@ -42,12 +45,32 @@ def test_nodes_from_tables_to_predictions(files, capsys):
     assert rows_of(files / "again.csv") == rows
 
 
+@pytest.mark.parametrize(
+    ("far", "message"),
+    [
+        ("3e38", "column 'x' is 3e+38 in row 0, which float32 does not hold"),
+        ("1e25", "the model has no answer for 30 of 30"),
+    ],
+)
+def test_answers_that_are_no_numbers_are_not_written(files, far, message, capsys):
+    assert main(["train", "graph", "edges.csv", "--node-table", "nodes.csv", *SMALL]) == 0
+    lines = (files / "nodes.csv").read_text().splitlines()
+    moved = [",".join([name, far, label]) for name, _, label in (line.split(",") for line in lines[1:])]
+    (files / "far.csv").write_text("\n".join([lines[0], *moved]))
+    assert main(["predict", "model", "--input", "edges.csv", "--node-table", "far.csv", "--output", "far-out.csv"]) == 1
+    assert message in capsys.readouterr().err
+    assert not (files / "far-out.csv").exists()
+
+
 def test_links_without_nodes(files, capsys):
     assert main(["train", "graph", "edges.csv", *SMALL]) == 0
     assert "common neighbours" in capsys.readouterr().out
     (files / "pairs.csv").write_text("a,b\nn0,n2\nn0,n1\n")
     assert main(["predict", "model", "--pairs", "pairs.csv", "--output", "p.csv"]) == 0
     assert {(row["first"], row["second"]) for row in rows_of(files / "p.csv")} == {("n0", "n2"), ("n0", "n1")}
+    (files / "pairs.csv").write_bytes(b"a,b\nn0,n\xff\n")
+    with pytest.raises(InputError, match=r"pairs\.csv is no table: 'utf-8' codec can't decode"):
+        candidates(read_graphs(files / "edges.csv"), files / "pairs.csv")
 
 
 def test_a_dry_run_says_what_it_would_do_and_trains_nothing(files, capsys):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from anyorder.experiments.graphs.readers.anything import ReadOptions, read_graphs
-from anyorder.experiments.graphs.readers.arrays import from_pyg, load_arrays, save_arrays
+from anyorder.experiments.graphs.readers.arrays import from_arrays, from_pyg, load_arrays, save_arrays
 from anyorder.experiments.graphs.readers.networkx_files import from_networkx
 from anyorder.experiments.graphs.readers.tables import TableNames
 
@@ -209,6 +209,13 @@ class TestArrays:
         (tmp_path / "a.pt").write_text("")
         with pytest.raises(ValueError, match="may run code"):
             read_graphs(tmp_path / "a.pt")
+
+    def test_texts_of_saved_graphs_are_lists(self, tmp_path):
+        save_arrays(tmp_path / "kept.npz", from_arrays(ARRAYS))
+        held = dict(np.load(tmp_path / "kept.npz"))
+        np.savez(tmp_path / "bad.npz", **{**held, "node_category_names": np.zeros((10**7, 0), "<U1")})
+        with pytest.raises(ValueError, match=r"bad\.npz: node_category_names must be a list of texts"):
+            read_graphs(tmp_path / "bad.npz")
 
     def test_saved_graphs_come_back_as_they_were(self, tmp_path):
         graphs = from_networkx([small(), small()])

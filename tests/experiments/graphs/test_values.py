@@ -63,6 +63,10 @@ class TestColumns:
         assert made.number_names == ("a",) and np.isnan(made.numbers[2, 0])
         assert made.categories.ravel().tolist() == [0, MISSING, 1]
 
+    def test_an_infinite_number_is_refused(self):
+        with pytest.raises(ValueError, match="column 'age' is infinite in row 1: expected a number"):
+            Columns.of({"age": [31, "-inf", 7]}, rows=3)
+
     def test_categories_that_are_numbers_stand_in_their_order(self):
         made = Columns.empty(3).with_categories("k", [10, 9, 10])
         assert made.values == (("9", "10"),) and made.texts("k") == ["10", "9", "10"]

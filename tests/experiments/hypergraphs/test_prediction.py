@@ -17,6 +17,8 @@ from anyorder.experiments.hypergraphs.prediction.negatives import KINDS, SetNega
 from anyorder.experiments.hypergraphs.prediction.scorers import pairs_of, set_mean, set_range
 from anyorder.experiments.hypergraphs.prediction.sets import Candidates, check_no_leak, distinct_sets, split_edges
 from anyorder.experiments.hypergraphs.prediction.task import OwnEdgeSets, listed, observed_hypergraph
+from anyorder.training.checkpoints import load_model
+from anyorder.weights import save_weights
 
 
 def groups(count: int = 60, *, seed: int = 0) -> Hypergraph:
@@ -181,3 +183,19 @@ def test_own_hyperedges_are_trained_on_and_scored(tmp_path, monkeypatch, capsys)
     assert "no node of the training is called 'nobody'" in capsys.readouterr().err
     assert main(["train", "hyperedges", "--edges", "edges.txt", "--columns", "a,b", "--out", "other", "--quiet"]) == 1
     assert "--columns and --weight belong to a table" in capsys.readouterr().err
+
+
+def test_scores_that_are_no_numbers_are_not_written(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_edges(tmp_path / "edges.txt")
+    train = ["train", "hyperedges", "--edges", "edges.txt", "--epochs", "1", "--quiet", "--out", "model"]
+    assert main(train) == 0
+    _, model = load_model("model")
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.mul_(1e30)
+    save_weights(tmp_path / "model" / "model.safetensors", model)
+    (tmp_path / "sets.txt").write_text("n0 n1\nn2 n3 n4\n")
+    assert main(["predict", "model", "--candidates", "sets.txt", "--output", "scores.csv"]) == 1
+    assert "the model has no answer for 2 of 2 sets of nodes" in capsys.readouterr().err
+    assert not (tmp_path / "scores.csv").exists()

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from anyorder.arrays import check_texts
 from anyorder.datasets.registry import locate
-from anyorder.errors import InputError
+from anyorder.errors import InputError, reading
 from anyorder.experiments.expressivity.graphs import Graph, parse_graph6
 
 GROUPS: dict[str, tuple[str, int]] = {
@@ -41,10 +42,11 @@ class Pair:
 
 def read_pairs(path: Path, group: str, expected: int | None = None) -> list[Pair]:
     """The pairs of a NumPy file of graph6 strings: graphs 0 and 1, 2 and 3, and so on."""
-    try:
-        strings = np.load(path, allow_pickle=False)
-    except ValueError as error:
-        raise InputError(f"{path} is not a NumPy array of strings: {error}") from error
+    with reading(path, "a NumPy array of strings"):
+        strings = np.load(path, mmap_mode="r", allow_pickle=False)  # no memory is taken for what the file does not hold
+        if not isinstance(strings, np.ndarray) or strings.size > path.stat().st_size:
+            raise InputError("expected one array, no larger than its file")
+        check_texts(strings, "the array")
     if strings.dtype.kind not in "US" or strings.size % 2:
         raise InputError(f"{path}: expected an even number of graph6 strings, got {strings.size} of {strings.dtype}")
     if expected is not None and strings.size != 2 * expected:

@@ -13,6 +13,7 @@ from anyorder.errors import reading
 from anyorder.experiments.expressivity.models import GraphModel
 from anyorder.experiments.expressivity.pairs import GROUPS, Pair, brec, csl, sr25
 from anyorder.experiments.expressivity.verdicts import Judge, Verdict, judge_exactly
+from anyorder.files import write_bytes
 from anyorder.training.config import configurable, to_data
 from anyorder.training.lock import holding
 from anyorder.training.records import RECORD, Record, commit, hardware, now, split_metrics, versions
@@ -56,6 +57,7 @@ class GraphPairs(DirectTask):
                 (folder / VERDICTS).unlink(missing_ok=True)
             job.write(folder, machine)
             done = {(verdict.group, verdict.number): verdict for verdict in read_verdicts(folder / VERDICTS)}
+            write_bytes(folder / VERDICTS, "".join(map(_line, done.values())).encode())  # without half a line at its end
             for pair in pairs:
                 if machine.minutes is not None and time.perf_counter() - began > 60 * machine.minutes:
                     break
@@ -75,16 +77,24 @@ class GraphPairs(DirectTask):
 
 
 def read_verdicts(path: Path) -> list[Verdict]:
-    """The verdicts of a file, one per line; none where there is no file."""
+    """The verdicts of a file, one per line; none where there is no file.
+
+    A last line without an end is of a process that was killed or had no room: that verdict is made again.
+    """
     if not path.exists():
         return []
     with reading(path, "a file of verdicts"):
-        return [Verdict(**json.loads(line)) for line in path.read_text().splitlines()]
+        whole, end, _ = path.read_text(encoding="utf-8").rpartition("\n")
+        return [Verdict.from_data(json.loads(line)) for line in whole.split("\n")] if end else []
 
 
 def _append(path: Path, verdict: Verdict) -> None:
     with path.open("a") as file:
-        file.write(json.dumps(verdict.to_data()) + "\n")
+        file.write(_line(verdict))
+
+
+def _line(verdict: Verdict) -> str:
+    return json.dumps(verdict.to_data()) + "\n"
 
 
 def make_record(job: Any, machine: Any, verdicts: Sequence[Verdict], total: int) -> Record:

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from anyorder.errors import InputError
 from anyorder.experiments.expressivity.graphs import Graph
 from anyorder.experiments.expressivity.models import GraphModel, Width
 from anyorder.experiments.expressivity.pairs import Pair
@@ -51,6 +52,18 @@ class Verdict:
     statistic: float
     check: float
     seconds: float
+
+    @classmethod
+    def from_data(cls, data: Any) -> Verdict:
+        """The inverse of ``to_data``; what is no verdict is refused."""
+        made = cls(**data)
+        texts, counts = (made.group, made.how), (made.number, made.nodes, made.tuples)
+        numbers, answers = (made.statistic, made.check, made.seconds), (made.apart, made.reliable)
+        good = made.how in HOWS and all(type(each) is str for each in texts) and all(type(each) is bool for each in answers)
+        good = good and all(type(each) is int and 0 <= each < 2**63 for each in counts)
+        if not good or not all(type(each) in (int, float) for each in numbers):
+            raise InputError(f"expected a verdict, got {data!s:.200}")
+        return made
 
     def to_data(self) -> dict[str, Any]:
         return asdict(self)

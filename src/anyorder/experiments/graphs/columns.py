@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anyorder.errors import InputError
+
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -58,6 +60,9 @@ class Columns:
     def with_numbers(self, names: Sequence[str], numbers: Any) -> Columns:
         """One more block of numbers."""
         block = np.asarray(numbers, np.float32).reshape(len(self), len(names))
+        if np.isinf(block).any():
+            row, column = np.argwhere(np.isinf(block))[0].tolist()
+            raise InputError(f"column {names[column]!r} is infinite in row {row}: expected a number, or nothing")
         return replace(self, numbers=np.hstack([self.numbers, block]), number_names=(*self.number_names, *names))
 
     def with_categories(self, name: str, column: Sequence[Any]) -> Columns:

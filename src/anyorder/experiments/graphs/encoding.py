@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from anyorder.errors import InputError
 from anyorder.experiments.graphs.columns import MISSING, Columns, Floats
 from anyorder.training.shapes import Shapes
 
@@ -75,6 +76,13 @@ class Encoding(Shapes):
         raw = columns.numbers[:, places]
         scaled = (raw - np.array(self.mean, np.float64)) / np.array(self.std, np.float64)
         gaps = np.isnan(raw[:, [self.numbers.index(name) for name in self.gaps]])
+        far = np.abs(np.nan_to_num(scaled)) > np.finfo(np.float32).max
+        if far.any():
+            row, column = np.argwhere(far)[0].tolist()
+            raise InputError(
+                f"column {self.numbers[column]!r} is {raw[row, column]:.3g} in row {row}, which float32 does not hold after "
+                f"scaling: the mean of the training is {self.mean[column]:.3g}"
+            )
         parts = [np.nan_to_num(scaled, posinf=0.0, neginf=0.0), gaps]
         parts += [_one_hot(columns, name, values) for name, values in zip(self.categories, self.values, strict=True)]
         return np.hstack([part.astype(np.float32) for part in parts]).reshape(len(columns), self.channels)

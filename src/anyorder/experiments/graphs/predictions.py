@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from anyorder.errors import reading
 from anyorder.experiments.graphs.batch import GraphArrays
 from anyorder.experiments.graphs.columns import Ints
 from anyorder.experiments.graphs.goals import Goal
@@ -20,6 +21,7 @@ from anyorder.experiments.graphs.readers.tables import read_table
 from anyorder.experiments.graphs.shapes import GraphShapes
 from anyorder.experiments.graphs.values import GraphSet
 from anyorder.files import replacing
+from anyorder.training.answers import finite_answers
 
 ALL_PAIRS, SHOWN = 2_000, 1_000
 """Nodes up to which all unlinked pairs are judged, and how many of the likeliest are written."""
@@ -47,14 +49,16 @@ def judge(
         step = 1 if shapes.level == "links" else 256
         for start in range(0, len(part), step):
             numbers = range(start, min(start + step, len(part)))
-            made.append(goal.answers(model(part.batch(numbers, config.inputs))[0]))
+            raw = finite_answers(model(part.batch(numbers, config.inputs))[0], shapes.level)
+            made.append(goal.answers(raw))
     return [torch.cat(parts) for parts in zip(*made, strict=True)]
 
 
 def candidates(graphs: GraphSet, path: Path | None) -> Ints:
     """The pairs to judge: those of a table, or all that are not linked where nodes are few."""
     if path is not None:
-        return _listed(graphs, path)
+        with reading(path, "a table of pairs of nodes"):
+            return _listed(graphs, path)
     if graphs.num_nodes > ALL_PAIRS:
         raise ValueError(f"{graphs.num_nodes} nodes have too many pairs: name those to judge in a table, with --pairs FILE")
     first, second = np.triu_indices(graphs.num_nodes, 1)

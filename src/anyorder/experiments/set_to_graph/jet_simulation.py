@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import zipfile
 from collections.abc import Generator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import closing
@@ -17,6 +16,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from anyorder.arrays import read_arrays
+from anyorder.errors import InputError, reading
 from anyorder.experiments.set_to_graph.jet_events import EventSettings, simulate_events
 from anyorder.experiments.set_to_graph.jets import FLAVOURS, SPLITS, JetSample, concatenate, write_jets
 from anyorder.extras import require
@@ -187,11 +188,12 @@ def _chunk(plan: ChunkPlan, index: int) -> JetSample:
     """Read a finished chunk, or simulate it and put it in place as a whole."""
     path = plan.path(index)
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            return JetSample(**{name: stored[name] for name in ARRAYS})
+        with reading(path, "a chunk of simulated jets"):
+            stored = read_arrays(path, needed=ARRAYS, only=True)
+            return JetSample(*(stored[name] for name in ARRAYS))
     except FileNotFoundError:
         pass
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+    except InputError:
         path.unlink()  # damaged: its seed brings it back as it was
     sample = simulate_events(plan.events, (plan.seed, index + 1), plan.settings)
     partial = path.with_name(f".{path.stem}.{os.getpid()}.npz")

@@ -110,9 +110,9 @@ def load_arrays(path: Path) -> GraphSet:
     with reading(path, "a whole file of graphs"):
         tables = {}
         for name in ("node", "edge", "graph"):
-            categories = tuple(held[f"{name}_category_names"].tolist())
-            values = tuple(tuple(held[f"{name}_values_{n}"].tolist()) for n in range(len(categories)))
-            numbers = tuple(held[f"{name}_number_names"].tolist())
+            categories = _texts(held, f"{name}_category_names")
+            values = tuple(_texts(held, f"{name}_values_{n}") for n in range(len(categories)))
+            numbers = _texts(held, f"{name}_number_names")
             tables[name] = Columns(held[f"{name}_numbers"], numbers, held[f"{name}_categories"], categories, values)
         return GraphSet(
             held["edges"],
@@ -122,9 +122,15 @@ def load_arrays(path: Path) -> GraphSet:
             tables["node"],
             tables["edge"],
             tables["graph"],
-            tuple(held["node_names"].tolist()),
-            tuple(held["graph_names"].tolist()),
+            _texts(held, "node_names"),
+            _texts(held, "graph_names"),
         )
+
+
+def _texts(held: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    if held[name].ndim != 1 or held[name].dtype.kind != "U":
+        raise InputError(f"{name} must be a list of texts, got {held[name].dtype} of shape {held[name].shape}")
+    return tuple(held[name].tolist())
 
 
 def _count(arrays: Mapping[str, Any], pairs: Ints) -> int:

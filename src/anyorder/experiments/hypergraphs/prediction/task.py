@@ -39,6 +39,7 @@ from anyorder.experiments.hypergraphs.published import read_published
 from anyorder.experiments.hypergraphs.shapes import normalised, shapes_of
 from anyorder.files import replacing
 from anyorder.layouts.transfer import Transferable
+from anyorder.training.answers import finite_answers
 from anyorder.training.config import configurable
 from anyorder.training.run import ModelConfig, PredictRequest, Selection, Splits, Task
 
@@ -195,7 +196,8 @@ class HyperedgePrediction(Task):
         assert isinstance(run.model, SetModel)
         observed = run.model.prepare(observed_hypergraph(data, self.split(data, run.seed).train))
         with torch.inference_mode():
-            scores = model(observed, Candidates.of([names[name] for name in nodes] for nodes in sets)).sigmoid()
+            logits = model(observed, Candidates.of([names[name] for name in nodes] for nodes in sets))
+            scores = finite_answers(logits, "sets of nodes").sigmoid()
         output = request.output or Path(given).with_name(f"{Path(given).stem}-scores.csv")
         with replacing(output) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
