@@ -46,7 +46,7 @@ def compare(edges: int, options: argparse.Namespace) -> None:
     found = dict(zip(names, times(list(works.values()), options), strict=True))
     for name in names:
         ratios = [f"{ours / gps:.1f}" for ours, gps in zip(found[name], found[GPS], strict=True)]
-        memory = step_memory(make, (name, edges), (name, 100)) if options.memory else "-"
+        memory = step_memory(make, (name, edges), (name, 3000)) if options.memory else "-"
         forward, step = (f"{value:.4f}" for value in found[name])
         lines.append((name, forward, ratios[0], step, ratios[1], f"{plans[name] / found[name][0]:.1%}", memory))
     print(f"\n{graph.num_entries - graph.num_nodes:,} directed edges, {graph.num_nodes:,} nodes")

@@ -61,6 +61,7 @@ def step_memory(make: Callable[[Any], Workload], argument: Any, small: Any) -> s
 
 def _steps(given: tuple[Callable[[Any], Workload], Any, Any]) -> Iterator[int]:
     make, argument, small = given
+    wait_for_loops()  # this process is a new one: without it the first steps would be plain tensor operations
     make(small).step()
     base = resident_memory()
     work = make(argument)

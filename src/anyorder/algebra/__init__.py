@@ -12,17 +12,19 @@ from anyorder.algebra.classes import (
 )
 from anyorder.algebra.describe import formula, meaning
 from anyorder.algebra.partitions import SetPartition, set_partitions
-from anyorder.algebra.program import Program, attention_program, linear_program
+from anyorder.algebra.program import SHARINGS, Program, Sharing, attention_program, linear_program
 from anyorder.algebra.selections import Selection, select
 
 __all__ = [
     "KINDS",
+    "SHARINGS",
     "EquivalenceClass",
     "Kind",
     "Pool",
     "Program",
     "Selection",
     "SetPartition",
+    "Sharing",
     "attention_program",
     "classes",
     "expansion",

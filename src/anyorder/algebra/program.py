@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -16,18 +17,26 @@ Role = Literal["query", "key", "value", "direct"]
 Attention = Literal["softmax", "relaxed", "exact"]
 Attentions = tuple[Attention, Attention]
 """Of local and of global classes."""
+Sharing = Literal["none", "keys", "queries", "keys and queries"]
+"""What classes share: keys and values those of one pool, queries those of one target pattern."""
+SHARINGS: tuple[Sharing, ...] = ("none", "keys", "queries", "keys and queries")
 
 
 @dataclass(frozen=True)
 class ColumnSpan:
-    """ColumnSpan of a product: the queries, keys or values of one ``Attend``, or what is written as it is."""
+    """Columns of a product: the queries, keys or values of one ``Attend``, or what is written as it is.
+
+    Queries that all classes of their pattern share belong to no ``Attend``: its number is -1.
+    """
 
     role: Role
     attend: int
     classes: int
 
     def __str__(self) -> str:
-        return self.role if self.role == "direct" else f"{self.role}[{self.attend}] x {self.classes}"
+        if self.attend < 0:
+            return self.role
+        return f"{self.role}[{self.attend}] x {self.classes}"
 
 
 def module_name(pattern: SetPartition) -> str:
@@ -90,21 +99,29 @@ class Values:
 
 @dataclass(frozen=True)
 class Attend:
-    """Attention of classes that share their groups: from the entries of ``source``, pooled by ``blocks``, to ``target``."""
+    """Attention of classes that share their groups, from the entries of the pool's source.
+
+    Where they share keys and values, too, they may write to several target patterns.
+    """
 
     number: int
     classes: tuple[EquivalenceClass, ...]
     attention: Attention
+    shares_keys: bool = False
     pool: Pool = field(init=False, repr=False)
     is_global: bool = field(init=False, repr=False)
+    targets: tuple[tuple[SetPartition, int], ...] = field(init=False, repr=False)
+    """The target patterns and how many of the classes, which are sorted by them, write to each."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pool", self.classes[0].pool)
         object.__setattr__(self, "is_global", not self.pool.blocks)
+        object.__setattr__(self, "targets", tuple(Counter(cls.target for cls in self.classes).items()))
 
     @property
-    def target(self) -> SetPartition:
-        return self.classes[0].target
+    def key_classes(self) -> int:
+        """How many keys and values an entry has."""
+        return 1 if self.shares_keys else len(self.classes)
 
     @property
     def terms(self) -> tuple[tuple[tuple[int, EquivalenceClass], ...], ...]:
@@ -215,19 +232,22 @@ def pooled(classes: Sequence[EquivalenceClass]) -> tuple[EquivalenceClass, ...]:
 
 @cache
 def attention_program(
-    order_in: int, order_out: int, classes: tuple[EquivalenceClass, ...], attention: Attentions, same: bool
+    order_in: int,
+    order_out: int,
+    classes: tuple[EquivalenceClass, ...],
+    attention: Attentions,
+    same: bool,
+    sharing: Sharing = "none",
 ) -> Program:
     """The program of an attention layer; ``same`` where it writes to the index set that it reads from.
 
-    ``attention`` says how local and how global classes attend.
+    ``attention`` says how local and how global classes attend, ``sharing`` which weights they have in common.
 
     Queries at a target pattern, keys at a source pattern and the pointwise part of the output that read the same rows
     share their products.
     """
     every = pooled(classes)
-    writing = {p: [c for c in every if c.target == p] for p in dict.fromkeys(c.target for c in every)}
-    runs = [run for shared in writing.values() for run in pools(shared).values()]
-    attends = [Attend(n, run, attention[run[0].kind == "global"]) for n, run in enumerate(runs)]
+    attends = _attends(every, attention, "keys" in sharing)
     sources = list(dict.fromkeys(c.source for c in every))
     reading = {
         p: sorted((a for a in attends if a.pool.source == p), key=lambda a: every.index(a.classes[0])) for p in sources
@@ -239,20 +259,27 @@ def attention_program(
     def want(side: Side, pattern: SetPartition, reads: tuple[EquivalenceClass, ...], *columns: ColumnSpan) -> None:
         wanted[side, pattern, reads] = (*wanted.get((side, pattern, reads), ()), *columns)
 
-    for p in writing:
-        into = [a for a in attends if a.target == p]
-        want("target", p, pointwise_into(order_in, p), *[ColumnSpan("query", a.number, len(a.classes)) for a in into])
+    for p in dict.fromkeys(c.target for c in every):
+        spans = [ColumnSpan("query", a.number, dict(a.targets)[p]) for a in attends if p in dict(a.targets)]
+        want("target", p, pointwise_into(order_in, p), *([ColumnSpan("query", -1, 1)] if "queries" in sharing else spans))
     for p, some in reading.items():
-        want(side, p, pointwise_into(order_in, p), *[ColumnSpan("key", a.number, len(a.classes)) for a in some])
+        want(side, p, pointwise_into(order_in, p), *[ColumnSpan("key", a.number, a.key_classes) for a in some])
     for p, reads in direct.items():
         if reads:
             want("target", p, reads, ColumnSpan("direct", -1, 1))
     steps: list[Step] = [Project(*site, columns) for site, columns in wanted.items()]
-    steps += [Values(p, tuple(ColumnSpan("value", a.number, len(a.classes)) for a in some)) for p, some in reading.items()]
+    steps += [Values(p, tuple(ColumnSpan("value", a.number, a.key_classes) for a in some)) for p, some in reading.items()]
     steps += attends
     for p in set_partitions(order_out):
-        steps.append(Combine(p, tuple(a.number for a in attends if a.target == p), bool(direct[p])))
+        steps.append(Combine(p, tuple(a.number for a in attends if p in dict(a.targets)), bool(direct[p])))
     return Program(order_in, order_out, tuple(steps))
+
+
+def _attends(every: tuple[EquivalenceClass, ...], attention: Attentions, shares_keys: bool) -> list[Attend]:
+    """One attention for each pool and target pattern, or for each pool where its classes share their keys."""
+    apart = [every] if shares_keys else [[c for c in every if c.target == p] for p in dict.fromkeys(c.target for c in every)]
+    runs = [run for some in apart for run in pools(some).values()]
+    return [Attend(n, run, attention[run[0].kind == "global"], shares_keys) for n, run in enumerate(runs)]
 
 
 @cache

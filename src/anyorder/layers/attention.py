@@ -8,17 +8,29 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from anyorder.algebra import EquivalenceClass, Selection, SetPartition, attention_program, pointwise_into, select
+from anyorder.algebra import (
+    SHARINGS,
+    EquivalenceClass,
+    Selection,
+    SetPartition,
+    Sharing,
+    attention_program,
+    pointwise_into,
+    pools,
+    select,
+)
 from anyorder.algebra.program import Attend, ColumnSpan, Combine, Program, Project, Values, module_name, pooled
 from anyorder.layers.checks import check_input, check_orders, check_positive
 from anyorder.layers.kernels import Kernel, KernelsByKind, RandomFeatures, Softmax, kernel_of
 from anyorder.layers.module import FeatureModule
 from anyorder.layers.projection import Parts, PointwiseProjection, add_product, init_uniform, project
-from anyorder.layouts import Features, IndexSet
+from anyorder.layouts import Features, Grouped, IndexSet
 from anyorder.ops.dropout import Dropout
 from anyorder.ops.features import FeatureMap
 
 Coupling = Literal["relaxed", "exact"]
+Made = dict[tuple[str, int, SetPartition], list[Tensor]]
+"""What earlier steps made, by role, number of the attention (-1: for all) and pattern."""
 Kernels = Kernel | str | KernelsByKind | Mapping[str, Kernel | str]
 """One kernel or its name, or one for the ``local`` and one for the ``global`` classes."""
 
@@ -50,6 +62,10 @@ class EquivariantAttention(FeatureModule):
         dropout: share of what the heads receive that is dropped in training, before the output matrix; the pointwise part
             is not touched.
         classes: which classes to use.
+        sharing: which weights classes have in common; ``"none"`` (default) is the layer of the paper. ``"keys"``: classes
+            that read the same entries in the same groups have the same keys and values, so that a group is summed once.
+            ``"queries"``: classes that write to the same pattern have the same queries. ``"keys and queries"``: both.
+        output_rank: the matrices after attention as a product through this many channels (default: whole matrices).
     """
 
     def __init__(
@@ -65,10 +81,17 @@ class EquivariantAttention(FeatureModule):
         normalize: bool = True,
         dropout: float = 0.0,
         classes: Selection = "all",
+        sharing: Sharing = "none",
+        output_rank: int | None = None,
     ) -> None:
         super().__init__()
         check_orders(order_in=order_in, order_out=order_out)
         check_positive(channels=channels, heads=heads, head_channels=head_channels)
+        if sharing not in SHARINGS:
+            raise ValueError(f"sharing must be one of {[*SHARINGS]}, got {sharing!r}")
+        if output_rank is not None:
+            check_positive(output_rank=output_rank)
+        self.sharing, self.output_rank = sharing, output_rank
         self.order_in, self.order_out = order_in, order_out
         self.channels_in = self.channels_out = channels
         self.heads, self.head_channels = heads, head_channels
@@ -76,7 +99,7 @@ class EquivariantAttention(FeatureModule):
         self.classes = select(order_in, order_out, classes)
         modes = tuple(self.coupling if each.is_linear else "softmax" for each in self.kernels)
         self.program, self.program_same = (
-            attention_program(order_in, order_out, self.classes, modes, same) for same in (False, True)
+            attention_program(order_in, order_out, self.classes, modes, same, sharing) for same in (False, True)
         )
         self.dropout = Dropout(dropout)
         self._make_weights(channels, heads * head_channels)
@@ -109,19 +132,21 @@ class EquivariantAttention(FeatureModule):
             return PointwiseProjection(classes=classes, channels_in=channels, channels_out=out, bias=bias)
 
         into = {p: pointwise_into(self.order_in, p) for p in {*self.reading, *self.writing}}
-        self.query = nn.ModuleDict({module_name(p): lightweight(into[p], len(c) * width) for p, c in self.writing.items()})
-        self.key = nn.ModuleDict({module_name(p): lightweight(into[p], len(c) * width) for p, c in self.reading.items()})
+        asking = {p: 1 if "queries" in self.sharing else len(c) for p, c in self.writing.items()}
+        asked = {p: len(pools(c)) if "keys" in self.sharing else len(c) for p, c in self.reading.items()}
+        self.query = nn.ModuleDict({module_name(p): lightweight(into[p], n * width) for p, n in asking.items()})
+        self.key = nn.ModuleDict({module_name(p): lightweight(into[p], n * width) for p, n in asked.items()})
         self.pointwise = nn.ModuleDict({module_name(p): lightweight(c, channels, bias=False) for p, c in direct.items()})
-        self.value = nn.ParameterDict(
-            {module_name(p): torch.empty(channels, len(c) * width) for p, c in self.reading.items()}
-        )
-        self.output = nn.ParameterDict(
-            {module_name(p): torch.empty(len(c) * width, channels) for p, c in self.writing.items()}
-        )
+        self.value = nn.ParameterDict({module_name(p): torch.empty(channels, n * width) for p, n in asked.items()})
+        rank = channels if self.output_rank is None else self.output_rank
+        self.output = nn.ParameterDict({module_name(p): torch.empty(len(c) * width, rank) for p, c in self.writing.items()})
+        self.raised = nn.ParameterDict({name: torch.empty(rank, channels) for name in self.output if self.output_rank})
         for value in self.value.values():
             init_uniform(value, channels)
         for output in self.output.values():
             init_uniform(output, width)
+        for raised in self.raised.values():
+            init_uniform(raised, rank)
 
     def prepare(self, index: IndexSet, target: IndexSet | None = None) -> IndexSet:
         given, target = target, index.target(self.order_out, target)
@@ -140,7 +165,7 @@ class EquivariantAttention(FeatureModule):
         target = x.index.target(self.order_out, target)
         program = self._program(x.index, target)
         read, phi = x.index.split(x.rows), self.feature_maps()
-        made: dict[tuple[str, object], Tensor] = {}  # what earlier steps made, by role and attention or pattern
+        made: Made = {}
         parts: Parts = {}
         for step, known in zip(program.steps, x.index.plan(target).prepare(program), strict=True):
             if isinstance(step, Project):
@@ -148,14 +173,11 @@ class EquivariantAttention(FeatureModule):
             elif isinstance(step, Values):
                 self._cut(read[step.pattern] @ self.value[step.name], step.columns, made, step.pattern)
             elif isinstance(step, Attend):
-                n = step.number
-                query, key, value = made.pop(("query", n)), made.pop(("key", n)), made.pop(("value", n))
-                kernel, features = self.kernels[step.is_global], phi[step.is_global]
-                received = kernel.attend(known, query, key, value, features, self.normalize)
-                made["received", n] = received.flatten(1)
+                self._attend(step, known, phi[step.is_global], made)
             elif isinstance(step, Combine):
-                answers = [made.pop(("received", number)) for number in step.attends]
-                parts[step.pattern] = self._combine(step, known, answers, made.get(("direct", step.pattern)), x.rows)
+                answers = [part for number in step.attends for part in made.pop(("received", number, step.pattern))]
+                direct = made.get(("direct", -1, step.pattern), [None])[0]
+                parts[step.pattern] = self._combine(step, known, answers, direct, x.rows)
         return Features.of_rows(target, target.assemble(parts))
 
     def feature_maps(self) -> tuple[FeatureMap | None, FeatureMap | None]:
@@ -174,17 +196,40 @@ class EquivariantAttention(FeatureModule):
         zeros = [each.bias if each.bias is not None else each.weight.new_zeros(each.channels_out) for each in some]
         return weight, torch.cat(zeros)
 
-    def _cut(
-        self, rows: Tensor, columns: Sequence[ColumnSpan], made: dict[tuple[str, object], Tensor], pattern: SetPartition
-    ) -> None:
+    def _cut(self, rows: Tensor, columns: Sequence[ColumnSpan], made: Made, pattern: SetPartition) -> None:
         """Deal columns out to those who asked for them, all at once, so that gradients are put together in one step."""
         width = self.heads * self.head_channels
         widths = [self.channels_out if each.role == "direct" else each.classes * width for each in columns]
         for each, part in zip(columns, rows.split(widths, 1) if len(widths) > 1 else (rows,), strict=True):
-            if each.role == "direct":
-                made["direct", pattern] = part
-            else:  # (entry, class, head, channel)
-                made[each.role, each.attend] = part.unflatten(1, (-1, self.heads, self.head_channels))
+            whole = each.role == "direct"  # others are (entry, class, head, channel)
+            shaped = part if whole else part.unflatten(1, (-1, self.heads, self.head_channels))
+            made[each.role, each.attend, pattern] = [shaped]
+
+    def _attend(self, step: Attend, known: Any, features: FeatureMap | None, made: Made) -> None:
+        """What the queries of some classes receive: rows by class, (entry, head x channel), for each target pattern."""
+        number, source = step.number, step.pool.source
+        (key,), (value,) = made.pop(("key", number, source)), made.pop(("value", number, source))
+        queries = [self._queries(number, pattern, count, made) for pattern, count in step.targets]
+
+        def attend(some: Any, asking: Tensor) -> Tensor:
+            return self.kernels[step.is_global].attend(some, asking, key, value, features, self.normalize)
+
+        if not step.shares_keys:
+            made["received", number, step.targets[0][0]] = [attend(known, queries[0]).flatten(1)]
+            return
+        columns = [column for query in queries for column in query.unbind(1)]
+        if isinstance(known, Grouped):
+            answers = attend(known, torch.cat(columns).unsqueeze(1)).flatten(1).split([len(column) for column in columns])
+        else:
+            answers = [attend((some,), column.unsqueeze(1)).flatten(1) for some, column in zip(known, columns, strict=True)]
+        for pattern, count in step.targets:
+            made["received", number, pattern], answers = list(answers[:count]), answers[count:]
+
+    def _queries(self, number: int, pattern: SetPartition, count: int, made: Made) -> Tensor:
+        """(entry, class, head, channel)."""
+        if "queries" not in self.sharing:
+            return made.pop(("query", number, pattern))[0]
+        return made["query", -1, pattern][0].expand(-1, count, -1, -1)
 
     def _combine(self, step: Combine, count: object, received: list[Tensor], direct: Tensor | None, like: Tensor) -> Tensor:
         """One product for all classes: several narrow ones would each write the whole output."""
@@ -194,15 +239,15 @@ class EquivariantAttention(FeatureModule):
         wide = received[0] if len(received) == 1 else torch.cat(received, 1)
         wide = self.dropout(wide) if self.dropout.p else wide
         weight = self.output[step.name]
+        if self.output_rank is not None:
+            wide, weight = wide @ weight, self.raised[step.name]
         return wide @ weight if direct is None else add_product(direct, wide, weight)
 
     def kept(self, x: Features, target: IndexSet) -> int:
         """About how many bytes a forward pass keeps for the backward pass."""
-        rows = 0
-        for index, side in ((x.index, self.reading), (target, self.writing)):  # keys and values, queries and answers
-            counts = index.counts()
-            for pattern, classes in side.items():
-                rows += 2 * counts[pattern] * len(classes)
+        entries, outputs = x.index.counts(), target.counts()
+        asked = (entries[p] * (len(pools(c)) if "keys" in self.sharing else len(c)) for p, c in self.reading.items())
+        rows = 2 * sum(asked) + 2 * sum(outputs[p] * len(c) for p, c in self.writing.items())
         number = x.rows.element_size() * (4 if self.coupling == "exact" else 1)  # in double, and a few times
         return rows * self.heads * self.head_channels * number
 
@@ -211,7 +256,8 @@ class EquivariantAttention(FeatureModule):
 
         A pointwise class has ``pointwise[in, out]``. Others have ``query`` and ``key`` [pointwise class, in, head, channel],
         their biases [head, channel], ``value[in, head, channel]`` and ``output[head, channel, out]``; a query of order 0 has
-        a bias only.
+        a bias only, an output of low rank is ``output[head, channel, rank]`` and ``raised[rank, out]``. Classes that share
+        weights have views of the same ones.
         """
         if cls not in self.classes:
             raise ValueError(f"this layer does not use the class {cls}")
@@ -220,27 +266,34 @@ class EquivariantAttention(FeatureModule):
             direct: Any = self.pointwise[target]
             return {"pointwise": direct.weight[direct.classes.index(cls)]}
         split = (-1, self.heads, self.head_channels)
-        read, write = self.reading[cls.source].index(cls), self.writing[cls.target].index(cls)
+        write = self.writing[cls.target].index(cls)
+        ask = 0 if "queries" in self.sharing else write
+        shared = [*pools(self.reading[cls.source])]
+        read = shared.index(cls.pool) if "keys" in self.sharing else self.reading[cls.source].index(cls)
         query: Any = self.query[target]
         key: Any = self.key[source]
         weights = {
-            "query_bias": query.bias.unflatten(0, split)[write],
+            "query_bias": query.bias.unflatten(0, split)[ask],
             "key": key.weight.unflatten(2, split)[:, :, read],
             "key_bias": key.bias.unflatten(0, split)[read],
             "value": self.value[source].unflatten(1, split)[:, read],
             "output": self.output[target].unflatten(0, split)[write],
         }
         if query.weight is not None:
-            weights["query"] = query.weight.unflatten(2, split)[:, :, write]
+            weights["query"] = query.weight.unflatten(2, split)[:, :, ask]
+        if self.output_rank is not None:
+            weights["raised"] = self.raised[target]
         return weights
 
     def extra_repr(self) -> str:
         kernel = (
             self.kernel if self.kernels[0] is self.kernels[1] else dict(zip(("local", "global"), self.kernels, strict=True))
         )
+        lean = "" if self.sharing == "none" else f", sharing={self.sharing!r}"
+        lean += "" if self.output_rank is None else f", output_rank={self.output_rank}"
         return (
             f"{self.order_in} -> {self.order_out}, channels={self.channels_in}, heads={self.heads} x {self.head_channels}, "
-            f"classes={len(self.classes)}, {kernel}, coupling={self.coupling!r}"
+            f"classes={len(self.classes)}, {kernel}, coupling={self.coupling!r}{lean}"
         )
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from anyorder.algebra import Selection
+from anyorder.algebra import Selection, Sharing
 from anyorder.layers.attention import Coupling, EquivariantAttention, Kernels
 from anyorder.layers.checks import check_input, check_positive
 from anyorder.layers.linear import EquivariantLinear, lightweight_mlp
@@ -34,7 +34,7 @@ class EncoderLayer(FeatureModule):
 
     Args:
         order_in, order_out, channels, heads, head_channels: as in ``EquivariantAttention``.
-        kernel, coupling, normalize, classes: as in ``EquivariantAttention``.
+        kernel, coupling, normalize, classes, sharing, output_rank: as in ``EquivariantAttention``.
         dropout: share that is dropped in training, in attention and in the MLP.
         channels_hidden: width inside the MLP (default: ``channels``).
         norm: LayerNorm before attention and MLP.
@@ -60,6 +60,8 @@ class EncoderLayer(FeatureModule):
         norm: bool = True,
         residual: bool = True,
         recompute: bool | None = None,
+        sharing: Sharing = "none",
+        output_rank: int | None = None,
     ) -> None:
         super().__init__()
         self.order_in, self.order_out = order_in, order_out
@@ -78,6 +80,8 @@ class EncoderLayer(FeatureModule):
             normalize=normalize,
             dropout=dropout,
             classes=classes,
+            sharing=sharing,
+            output_rank=output_rank,
         )
         self.widen = EquivariantLinear(
             order_in=order_out, order_out=order_out, channels_in=channels, channels_out=hidden, classes="pointwise"

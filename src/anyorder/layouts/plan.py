@@ -98,7 +98,9 @@ class Plan(Memory, Transferable):
         if isinstance(step, Attend):
             if step.attention == "softmax":
                 return tuple(self.single(cls) if not cls.unmatched_target else self.tiles(cls) for cls in step.classes)
-            return self.grouped(step.classes) if step.attention == "relaxed" else tuple(map(self.exact, step.classes))
+            if step.attention == "exact":
+                return tuple(map(self.exact, step.classes))
+            return self.stacked(step.classes) if step.shares_keys else self.grouped(step.classes)
         if isinstance(step, Combine):
             return len(self.target.entries(step.pattern))
         if isinstance(step, Reduce):
@@ -168,6 +170,16 @@ class Plan(Memory, Transferable):
     def _grouped(self, classes: tuple[EquivalenceClass, ...]) -> Grouped:
         pool = classes[0].pool
         queries = Queries.build([self.query_segments(cls) for cls in classes])
+        return Grouped(self.key_segments(pool), queries, self.source.entries(pool.source).graph, self.source.num_graphs)
+
+    def stacked(self, classes: tuple[EquivalenceClass, ...]) -> Grouped:
+        """The same for classes that share their keys: one class whose queries are those of all, one below the other."""
+        return self._once(("stacked", *classes), lambda: self._stacked(classes))
+
+    def _stacked(self, classes: tuple[EquivalenceClass, ...]) -> Grouped:
+        pool = classes[0].pool
+        reads = torch.cat([self.group_of_target(cls) for cls in classes])
+        queries = Queries.build([Segments.build(reads, self.groups(pool).num_groups)])
         return Grouped(self.key_segments(pool), queries, self.source.entries(pool.source).graph, self.source.num_graphs)
 
     def exact(self, cls: EquivalenceClass) -> Exact:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from torch import nn
 
-from anyorder.algebra import Selection
+from anyorder.algebra import Selection, Sharing
 from anyorder.layers import EncoderLayer, EquivariantLinear
 from anyorder.layers.attention import Coupling, Kernels
 from anyorder.layers.checks import check_input, check_orders, check_positive
@@ -33,7 +33,7 @@ class Encoder(FeatureModule):
         order_in: order of the input.
         orders: order after each layer.
         channels_out: width of the head; None leaves the head out.
-        kernel, coupling, classes, dropout, recompute: as in ``EncoderLayer``.
+        kernel, coupling, classes, dropout, recompute, sharing, output_rank: as in ``EncoderLayer``.
     """
 
     def __init__(
@@ -52,6 +52,8 @@ class Encoder(FeatureModule):
         channels_hidden: int | None = None,
         classes: Selection = "all",
         recompute: bool | None = None,
+        sharing: Sharing = "none",
+        output_rank: int | None = None,
     ) -> None:
         super().__init__()
         steps = _check_steps(order_in, orders)
@@ -75,6 +77,8 @@ class Encoder(FeatureModule):
                 channels_hidden=channels_hidden,
                 classes=classes if l else "all",
                 recompute=recompute,
+                sharing=sharing,
+                output_rank=output_rank,
             )
             for k, l in steps
         )

@@ -1,0 +1,114 @@
+"""Lean layers: a layer that shares weights is the full layer with equal weights."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from anyorder import Elu, Encoder, EquivariantAttention, RandomFeatures, Softmax
+from anyorder.algebra import SHARINGS, attention_program, classes
+from anyorder.testing import assert_equivariant, random_features, random_index_set
+
+KERNELS = {
+    "softmax": {"kernel": Softmax()},
+    "relaxed": {"kernel": RandomFeatures(num_features=4)},
+    "exact": {"kernel": Elu(), "coupling": "exact"},
+    "favor": {"kernel": RandomFeatures(kind="softmax", num_features=4)},
+    "by kind": {"kernel": {"local": Softmax(), "global": Elu()}},
+    "sum": {"kernel": RandomFeatures(num_features=4), "normalize": False},
+}
+SHARED = [sharing for sharing in SHARINGS if sharing != "none"]
+
+
+def layer(k, l, name, **options):
+    torch.manual_seed(3)
+    sizes = {"order_in": k, "order_out": l, "channels": 3, "heads": 2, "head_channels": 2}
+    return EquivariantAttention(**sizes, **KERNELS[name], **options).double()
+
+
+def full_of(lean, k, l, name):
+    """The layer of the paper with the weights of a lean one."""
+    full = layer(k, l, name)
+    with torch.no_grad():
+        for cls in full.classes:
+            given = lean.weights_of(cls)
+            if "raised" in given:
+                given["output"] = given["output"] @ given.pop("raised")
+            for each, weight in full.weights_of(cls).items():
+                weight.copy_(given[each])
+        for each, buffer in full.named_buffers():
+            buffer.copy_(lean.get_buffer(each))
+    return full
+
+
+def problem(k, l, same):
+    generator = torch.Generator().manual_seed(7)
+    x = random_features(k, channels=3, num_nodes=5, num_graphs=2, density=0.6, generator=generator)
+    return x, x.index if same else random_index_set(l, density=0.6, like=x.index, generator=generator)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("sharing", SHARED)
+@pytest.mark.parametrize(
+    ("k", "l", "same"), [(1, 1, True), (2, 2, True), (2, 2, False), (1, 2, False), (2, 1, False), (2, 0, False)]
+)
+def test_equals_the_full_layer_with_equal_weights(k, l, same, sharing, name):
+    x, target = problem(k, l, same)
+    lean = layer(k, l, name, sharing=sharing, output_rank=2 if l == 2 else None)
+    full = full_of(lean, k, l, name)
+    torch.testing.assert_close(lean(x, target).rows, full(x, target).rows, atol=1e-12, rtol=1e-10)
+
+
+@pytest.mark.parametrize("sharing", SHARED)
+def test_gradients_are_those_of_the_full_layer(sharing):
+    x, target = problem(2, 2, True)
+    lean = layer(2, 2, "relaxed", sharing=sharing)
+    grads = []
+    for each in (lean, full_of(lean, 2, 2, "relaxed")):
+        rows = x.rows.clone().requires_grad_()
+        each(x.with_rows(rows), target).rows.square().sum().backward()
+        grads.append(rows.grad)
+    torch.testing.assert_close(*grads, atol=1e-12, rtol=1e-10)
+
+
+@pytest.mark.parametrize("sharing", SHARED)
+@pytest.mark.parametrize(("k", "l"), [(2, 2), (3, 2), (2, 1)])
+def test_is_equivariant(k, l, sharing):
+    x, _ = problem(k, l, False)
+    assert_equivariant(layer(k, l, "relaxed", sharing=sharing), x)
+
+
+def test_every_step_of_sharing_takes_fewer_weights():
+    def count(sharing):
+        return sum(p.numel() for p in layer(2, 2, "relaxed", sharing=sharing).parameters())
+
+    assert count("none") > count("queries") > count("keys and queries")
+    assert count("none") > count("keys") > count("keys and queries")
+
+
+def test_a_group_is_summed_once_where_keys_are_shared():
+    every = classes(2, 2)
+    printed = str(attention_program(2, 2, every, ("relaxed", "relaxed"), True, "keys and queries"))
+    assert [line for line in printed.splitlines() if line.startswith("attend")] == [
+        "attend    [0] relaxed by graph: (j,j) -> (i,i), (k,k) -> (i,j)",
+        "attend    [1] relaxed by graph: (j,k) -> (i,i), (k,l) -> (i,j)",
+        "attend    [2] relaxed by i: (i,j) -> (i,i), (i,k) -> (i,j), (j,k) -> (i,j)",
+        "attend    [3] relaxed by j: (j,i) -> (i,i), (k,i) -> (i,j), (k,j) -> (i,j)",
+    ]
+
+
+def test_a_model_has_it_in_every_layer_and_saves_it(tmp_path):
+    sizes = {"channels_in": 3, "channels": 4, "channels_out": 1, "heads": 2, "head_channels": 2}
+    model = Encoder(order_in=2, orders=(2, 0), kernel="relu", sharing="keys and queries", output_rank=2, **sizes)
+    assert [each.attention.sharing for each in model.layers] == ["keys and queries"] * 2
+    model.save(tmp_path / "model")
+    again = Encoder.load(tmp_path / "model")
+    x = random_features(order=2, channels=3, dtype=torch.float32)
+    assert torch.equal(model(x).rows, again(x).rows)
+
+
+def test_wrong_settings_are_refused():
+    with pytest.raises(ValueError, match=r"sharing must be one of \['none', .*\], got 'all'"):
+        layer(1, 1, "softmax", sharing="all")
+    with pytest.raises(ValueError, match="output_rank must be a positive integer, got 0"):
+        layer(1, 1, "softmax", output_rank=0)
