@@ -11,7 +11,7 @@ import anyorder
 
 ROOT = Path(anyorder.__file__).parent
 HOUSE = ("algebra", "layouts", "ops", "layers", "models", "training", "experiments", "cli")
-TOOLS = ("arrays", "errors", "extras", "files", "positions", "saving", "suggest", "weights")
+TOOLS = ("arrays", "errors", "extras", "files", "peek", "positions", "saving", "suggest", "weights")
 """Modules beside the folders that everything may use and that use nothing but each other."""
 BESIDE = {
     "datasets": (),
