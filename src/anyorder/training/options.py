@@ -32,7 +32,7 @@ def add_machine(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="time limit: stop after the epoch in which it ends, and test; the same command resumes",
     )
-    parser.add_argument("--quiet", action="store_true", help="show no progress bar")
+    parser.add_argument("--quiet", action="store_true", help="show no progress bar and no remarks, only the scores")
 
 
 def machine(args: argparse.Namespace, began: Any = None) -> Any:

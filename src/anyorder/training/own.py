@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from anyorder.errors import printable
 from anyorder.training.options import RUNS, add_machine, machine
+
+CHOOSING = "choosing"
+"""The folder in which the epoch was chosen, where no rows are kept for a test."""
 
 
 def count(text: str) -> int:
@@ -14,6 +20,16 @@ def count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
     return int(text)
+
+
+class _Fixed(argparse.Action):
+    """Remembers that the user has said how long to train."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, args: argparse.Namespace, values: Any, option_string: str | None = None
+    ) -> None:
+        setattr(args, self.dest, values)
+        args.fixed = True
 
 
 def describe(parser: argparse.ArgumentParser, more: str = "", epilog: str = "") -> None:
@@ -51,9 +67,10 @@ def add_options(
     patience: int | None = None,
 ) -> None:
     """How long, from where and where to; batches of ``items`` where the data are many."""
-    parser.add_argument(
-        "--epochs", type=count, default=epochs, metavar="N", help=f"largest number of epochs (default: {epochs})"
-    )
+    text = f"largest number of epochs (default: as many as fit a few minutes, at most {epochs})"
+    parser.add_argument("--epochs", type=count, default=epochs, action=_Fixed, metavar="N", help=text)
+    parser.add_argument("--dry-run", action="store_true", help="say what would be done, and end")
+    parser.set_defaults(fixed=False)
     if batch_size:
         text = f"number of {items} per step (default: {batch_size})"
         parser.add_argument("--batch-size", type=count, default=batch_size, metavar="N", help=text)
@@ -101,18 +118,61 @@ def model_folder(args: argparse.Namespace, kind: str, stem: str) -> Path:
     return folder
 
 
-def train(run: Any, args: argparse.Namespace, folder: Path, *, kind: str, data: str, use: str) -> int:
-    """Carry out a run with the changes of ``--set`` and say what came of it; ``use`` is what the model is good for."""
+def tell(lines: Sequence[str], args: argparse.Namespace) -> None:
+    """Print lines, unless the user wants quiet."""
+    if lines and not args.quiet:
+        print(printable("\n".join(lines)))
+
+
+def prepared(run: Any, args: argparse.Namespace, folder: Path) -> Any:
+    """The run with the changes of ``--set`` and epochs that fit the time; what it will do is said."""
     from anyorder.training.config import override
-    from anyorder.training.fit import Job, carry_out
-    from anyorder.training.session import summary
+    from anyorder.training.sizing import fit_epochs, sized
 
     for setting in args.set:
         run = override(run, setting)
-    job = Job(f"own/{kind}", "own", data, args.model, run, tuple(args.set))
-    record = carry_out(job, folder, machine(args))
-    print(summary(record))
-    print(f"in {folder}; {use}")
-    if record.unfinished:
-        print(f"`anyorder resume {folder}` resumes the training")
+    splits = run.task.load(seed=run.seed, data_dir=args.data_dir)
+    tell(run.task.describe(splits), args)
+    seconds = 0.0
+    fixed = args.fixed or any(setting.startswith("schedule.epochs") for setting in args.set)
+    if args.dry_run or not fixed:
+        sooner, seconds = fit_epochs(run, splits, folder)
+        run = run if fixed else sooner
+    tell(sized(run, splits, seconds), args)
+    return run
+
+
+def train(run: Any, args: argparse.Namespace, folder: Path, *, kind: str, data: str, use: str) -> int:
+    """Say what a run will do, carry it out, and show both rows; ``use`` is what the model is good for."""
+    run = prepared(run, args, folder)
+    if args.dry_run:
+        tell(["nothing was trained: leave --dry-run out to begin"], args)
+        return 0
+    from anyorder.training.outcome import told
+
+    job = {"recipe": f"own/{kind}", "table": "own", "dataset": data, "row": args.model, "overrides": tuple(args.set)}
+    outcome, part = fitted(run, folder, machine(args), job)
+    print(told(outcome, folder, part=part, use=use, hint="more rows, --epochs or --set may help, or use that"))
     return 0
+
+
+def fitted(run: Any, folder: Path, where: Any, job: dict[str, Any]) -> tuple[Any, str]:
+    """Train and score, and name the part that is scored.
+
+    Without a test part the epoch is chosen first, in a folder of its own, and the model is trained anew on all rows.
+    """
+    from anyorder.training.fit import Job, carry_out
+    from anyorder.training.outcome import chosen_epochs, conclude
+    from anyorder.training.records import RECORD
+
+    if not run.task.without_test:
+        record = carry_out(Job(run=run, **job), folder, where)
+        return conclude(run, folder, record, data_dir=where.data_dir), "test"
+    choosing = folder / CHOOSING
+    outcome = conclude(run, choosing, carry_out(Job(run=run, **job), choosing, where), data_dir=where.data_dir)
+    schedule = replace(run.schedule, epochs=chosen_epochs(run, outcome.record), patience=None)
+    last = replace(run, task=replace(run.task, everything=True), schedule=schedule)
+    record = carry_out(Job(run=last, **job), folder, where)
+    record = replace(record, metrics={"validation": outcome.record.metrics[""]})
+    record.write(folder / RECORD)
+    return replace(outcome, record=record), "validation"

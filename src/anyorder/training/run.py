@@ -119,6 +119,14 @@ class PredictRequest:
     """Folder of the datasets."""
 
 
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What somebody answers for a part: who, and what ``Task.evaluate`` keeps of it."""
+
+    title: str
+    collected: dict[str, Tensor]
+
+
 @dataclass(frozen=True)
 class Task(ABC):
     """Data, loss and metrics of an experiment. Subclasses are frozen dataclasses of their settings."""
@@ -152,6 +160,31 @@ class Task(ABC):
     @abstractmethod
     def metrics(self, collected: dict[str, Tensor]) -> dict[str, float]:
         """Metrics of a whole split. ``part/metric`` belongs to the part of the dataset with that name."""
+
+    @property
+    def without_test(self) -> bool:
+        """Whether own data have no test part: the same task with ``everything=True`` trains on all rows."""
+        return False
+
+    @property
+    def score_name(self) -> str:
+        """The metric that counts in the last table of own data; by default the one that chooses the epoch."""
+        return "" if self.selection is None else self.selection.metric
+
+    def describe(self, splits: Splits) -> list[str]:
+        """What is in the data, a line each, for the user who is about to train on it."""
+        sizes = [len(part) for part in (splits.train, splits.valid or (), splits.test)]  # type: ignore[arg-type]
+        return [f"{sizes[0]:,} to train on, {sizes[1]:,} to validate, {sizes[2]:,} to test"]
+
+    def conclude(self, run: Run, model: nn.Module, splits: Splits, folder: Path) -> list[Answers]:
+        """Who answers the test part of own data: the model first, cheap answers after it."""
+        from anyorder.training.outcome import collect
+
+        return [Answers("model", collect(run, model, splits.test))]
+
+    def beside(self, parts: Sequence[str]) -> list[str]:
+        """Those parts of the metrics that are cheap answers to the same question."""
+        return []
 
     def from_history(self, history: Sequence[dict[str, float]]) -> dict[str, float]:
         """Metrics that are told from all evaluations; they stand beside those of the test set."""

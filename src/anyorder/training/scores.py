@@ -42,8 +42,8 @@ def wilson(share: float, count: int) -> tuple[float, float]:
     return max(0.0, middle - reach), min(1.0, middle + reach)
 
 
-def score_table(rows: Sequence[tuple[str, Sequence[Score]]], spread: str = "95 % interval") -> str:
-    """Scores on the test part, aligned.
+def score_table(rows: Sequence[tuple[str, Sequence[Score]]], spread: str = "95 % interval", part: str = "test") -> str:
+    """Scores on a part, aligned.
 
     >>> rows = [("model", [Score("accuracy", 90.0, 80.0, 95.0)]), ("baseline", [Score("accuracy", 70.0, 60.0, 80.0)])]
     >>> print(score_table(rows))
@@ -52,15 +52,19 @@ def score_table(rows: Sequence[tuple[str, Sequence[Score]]], spread: str = "95 %
     baseline  70        60 to 80
     """
     names = list(dict.fromkeys(score.name for _, scores in rows for score in scores))
-    lines = [["test", *(text for name in names for text in (name, spread))]]
+    lines = [[part, *(text for name in names for text in (name, spread))]]
     for title, scores in rows:
         known = {score.name: score for score in scores}
         cells = [title]
         for name in names:
             score = known.get(name)
-            cells += ["-", ""] if score is None else [f"{score.value:.4g}", f"{score.low:.4g} to {score.high:.4g}"]
+            cells += ["-", ""] if score is None else [f"{score.value:.4g}", _spread(score)]
         lines.append(cells)
     widths = [max(len(line[n]) for line in lines) for n in range(len(lines[0]))]
     return "\n".join(
         "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
     )
+
+
+def _spread(score: Score) -> str:
+    return f"{score.low:.4g} to {score.high:.4g}" if score.low == score.low else ""

@@ -10,9 +10,8 @@ import pytest
 import torch
 
 from anyorder.experiments.graphs.batch import GraphArrays, GraphInputs
-from anyorder.experiments.graphs.cheap import CheapBaseline
+from anyorder.experiments.graphs.cheap import CheapBaseline, fit_cheap
 from anyorder.experiments.graphs.columns import Columns
-from anyorder.experiments.graphs.fitting import answers, fit_cheap
 from anyorder.experiments.graphs.links import with_unlinked
 from anyorder.experiments.graphs.models import GraphMessagePassing, PairTransformer
 from anyorder.experiments.graphs.parts import codes, sample_unlinked
@@ -20,6 +19,8 @@ from anyorder.experiments.graphs.shapes import GraphShapes
 from anyorder.experiments.graphs.splits import random_parts
 from anyorder.experiments.graphs.task import GraphTask
 from anyorder.experiments.graphs.values import GraphSet
+from anyorder.training.outcome import collect
+from anyorder.training.run import Run
 
 MODELS = [
     PairTransformer(channels=8, heads=2, head_channels=4, positions=("degree", "walk")),
@@ -84,7 +85,7 @@ def test_every_model_learns_and_answers_at_every_level(task, config):
     loss = task.loss(model, batch)
     loss.backward()
     assert torch.isfinite(loss) and any(weight.grad is not None and weight.grad.any() for weight in model.parameters())
-    found = task.metrics(answers(task, model.eval(), config, splits.test))
+    found = task.metrics(collect(Run(task, config, batch_size=1 if task.level == "links" else 64), model, splits.test))
     assert task.score_name in found and all(np.isfinite(value) for value in found.values())
 
 
@@ -204,7 +205,9 @@ def test_the_cheap_baseline_answers_as_the_models_do(task):
     splits = task.load(seed=0, data_dir=None)
     cheap = CheapBaseline().build(splits.shapes)
     fit_cheap(cheap, splits.train)
-    found = task.metrics(answers(task, cheap, CheapBaseline(), splits.test))
+    found = task.metrics(
+        collect(Run(task, CheapBaseline(), batch_size=1 if task.level == "links" else 64), cheap, splits.test)
+    )
     assert np.isfinite(found[task.score_name])
     if task.level == "graphs" and task.goal == "classification":
         assert found["accuracy"] == 100.0  # rings and stars differ in their degrees

@@ -91,6 +91,14 @@ class CheapModel(nn.Module):
         return torch.cat(made, 1)
 
 
+def fit_cheap(model: CheapModel, part: Any) -> None:
+    """Fit the cheap baseline to a whole training part."""
+    if not model.common:
+        model.train()
+        model(part.batch(range(len(part)), CheapBaseline().inputs))
+    model.eval()
+
+
 def row_features(batch: GraphBatch, level: str) -> Floats:
     """Degrees and features of what a batch asks about."""
     x, pairs, graph = batch.x.numpy(), batch.pairs.numpy(), batch.graph.numpy()

@@ -69,9 +69,8 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     model.add_argument("--learning-rate", type=float, metavar="RATE", help="learning rate (default: 2e-3)")
     model.add_argument("--batch-size", type=count, metavar="N", help="graphs in a step (default: 32, 64 for many)")
     model.add_argument("--patience", type=count, default=40, metavar="N", help="epochs without gain (default: 40)")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be done, and end")
-    add_options(parser, "graph", epochs=0)
-    parser.set_defaults(run=_train, epochs=None)
+    add_options(parser, "graph", epochs=200)
+    parser.set_defaults(run=_train)
 
 
 def _train(args: argparse.Namespace) -> int:

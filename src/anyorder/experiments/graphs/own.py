@@ -25,7 +25,7 @@ from anyorder.experiments.graphs.values import LEVELS, Duplicates, GraphSet, Lev
 from anyorder.suggest import nearest
 from anyorder.training.checkpoints import load_run
 from anyorder.training.config import configurable
-from anyorder.training.run import PredictRequest
+from anyorder.training.run import PredictRequest, Selection, Splits
 
 TARGETS = ("label", "y", "target", "class", "labels")
 SPLITS = ("split", "part", "fold")
@@ -53,6 +53,8 @@ class OwnGraphs(GraphTask):
     valid: float = 0.1
     test: float = 0.1
     """0: no test part, and the validation part is reported in its place."""
+    everything: bool = False
+    """Train on all rows and choose nothing: what follows where there is no test part."""
     folds: int = 0
     fold: int = 0
     by_graph: bool = False
@@ -93,7 +95,7 @@ class OwnGraphs(GraphTask):
         if self.test == 0:  # all that is not for validation trains, and validation is what is reported
             parts = random_parts(rows, self._labels(graphs, rows), valid=self.valid / 2, test=self.valid / 2, seed=seed)
             held = np.sort(np.concatenate([parts.valid, parts.test]))
-            return RowParts(parts.train, held, held)
+            return RowParts(np.sort(rows) if self.everything else parts.train, held, held)
         owner = self._owners(graphs, rows)
         items, labels = (rows, self._labels(graphs, rows)) if owner is None else (np.unique(owner), None)
         if self.folds:
@@ -103,6 +105,18 @@ class OwnGraphs(GraphTask):
         if owner is None:
             return parts
         return RowParts(*(rows[np.isin(owner, part)] for part in (parts.train, parts.valid, parts.test)))
+
+    @property
+    def without_test(self) -> bool:
+        return self.test == 0 and not self.everything and not (self.test_data or self.split_by or self.folds)
+
+    @property
+    def selection(self) -> Selection | None:
+        return None if self.everything else super().selection
+
+    def load(self, *, seed: int, data_dir: Path | None) -> Splits:
+        splits = super().load(seed=seed, data_dir=data_dir)
+        return replace(splits, valid=None) if self.everything else splits
 
     def predict(self, model: nn.Module, shapes: GraphShapes, request: PredictRequest) -> str:
         """Answers for all rows of the training data, or of other data of the same columns."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import statistics
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from anyorder.experiments.graphs.fitting import Fit, Outcome, compare, fitted_run, train
+from anyorder.experiments.graphs.fitting import Fit, fitted_run, job_of
 from anyorder.experiments.graphs.own import OwnGraphs, resolve
 from anyorder.experiments.graphs.shapes import GraphShapes
 from anyorder.experiments.graphs.splits import RowParts
@@ -17,9 +15,13 @@ from anyorder.experiments.graphs.values import GraphSet
 from anyorder.saving import CONFIG
 from anyorder.training.checkpoints import load_run
 from anyorder.training.options import machine
-from anyorder.training.own import model_folder
+from anyorder.training.outcome import Outcome, mean_rows, told
+from anyorder.training.own import fitted, model_folder, tell
 from anyorder.training.run import Run
-from anyorder.training.scores import Score, score_table
+from anyorder.training.scores import score_table
+from anyorder.training.sizing import sized
+
+_HINT = "try --positions degree walk, --epochs, --dropout, or use the baseline"
 
 
 def run_command(args: argparse.Namespace) -> int:
@@ -30,16 +32,17 @@ def run_command(args: argparse.Namespace) -> int:
     task, said = resolve(task, graphs, level=args.level or "", targets=args.target, goal=args.goal or "")
     parts = task.parts(graphs, args.seed)
     shapes = task.shapes(graphs, parts)
-    _tell([*described(graphs, task, parts, shapes), *said], args)
+    tell([*described(graphs, task, parts, shapes), *said], args)
     run = _run(args, task, graphs, shapes, folder)
     if args.dry_run:
-        print("nothing was trained: leave --dry-run out to begin")
+        tell(["nothing was trained: leave --dry-run out to begin"], args)
         return 0
     if args.folds:
         return _folds(args, run, folder)
-    outcome = _outcome(args, run, folder)
-    print(score_table([("model", outcome.model), (f"baseline: {outcome.cheap_name}", outcome.cheap)]))
-    _advise(outcome, folder, task)
+    outcome, part = _outcome(args, run, folder)
+    what = "pairs" if task.level == "links" and not task.targets else task.level
+    use = f"anyorder predict {folder}  (answers for all {what}; --input NEW for other data)"
+    print(told(outcome, folder, part=part, use=use, hint=_HINT))
     return 0
 
 
@@ -91,40 +94,20 @@ def described(graphs: GraphSet, task: OwnGraphs, parts: RowParts, shapes: GraphS
 def _run(args: argparse.Namespace, task: OwnGraphs, graphs: GraphSet, shapes: GraphShapes, folder: Path) -> Run:
     """The run, with as many epochs as fit a few minutes where none are given; an interrupted one keeps its own."""
     chosen = None if args.positions is None else tuple(kind for kind in args.positions if kind != "none")
-    names = ("model", "channels", "layers", "dropout", "epochs", "patience", "learning_rate", "batch_size")
-    fit = Fit(**{name: getattr(args, name) for name in names}, positions=chosen)
-    if args.epochs is None and (folder / CONFIG).exists():  # go on with what was interrupted
-        fit = replace(fit, epochs=load_run(folder)[0].schedule.epochs)
+    names = ("model", "channels", "layers", "dropout", "patience", "learning_rate", "batch_size")
+    epochs = args.epochs if args.fixed else None
+    if epochs is None and (folder / CONFIG).exists():  # go on with what was interrupted
+        epochs = load_run(folder)[0].schedule.epochs
+    fit = Fit(**{name: getattr(args, name) for name in names}, positions=chosen, epochs=epochs)
     run, seconds = fitted_run(task, graphs, shapes, fit, seed=args.seed, settings=args.set)
-    _tell([*_sized(run, shapes), *([_time(run, seconds)] if seconds else [])], args)
+    settings = getattr(run.model, "positions", ())
+    where = [f"positions: {' '.join(settings)} (--positions)"] if settings else []
+    tell([*where, *sized(run, task.load(seed=args.seed, data_dir=None), seconds)], args)
     return run
 
 
-def _sized(run: Run, shapes: GraphShapes) -> list[str]:
-    model = run.model.build(shapes)
-    weights = sum(weight.numel() for weight in model.parameters())
-    settings = getattr(run.model, "positions", ())
-    where = f", positions: {' '.join(settings)}" if settings else ""
-    return [f"model: {weights:,} weights{where}; at most {run.schedule.epochs} epochs, batches of {run.batch_size}"]
-
-
-def _time(run: Run, seconds: float) -> str:
-    total = seconds * run.schedule.epochs
-    memory = _peak_memory()
-    return f"about {total / 60:.1f} minutes at most ({seconds:.2g} s an epoch), {memory:.1f} GB so far (--epochs, --minutes)"
-
-
-def _peak_memory() -> float:
-    """The most memory that this process has held, in GB."""
-    import resource
-    import sys
-
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (2**30 if sys.platform == "darwin" else 2**20)
-
-
-def _outcome(args: argparse.Namespace, run: Run, folder: Path) -> Outcome:
-    return compare(run, folder, train(run, folder, machine(args), name=args.data.name, settings=tuple(args.set)))
+def _outcome(args: argparse.Namespace, run: Run, folder: Path) -> tuple[Outcome, str]:
+    return fitted(run, folder, machine(args), job_of(run, args.data.name, tuple(args.set)))
 
 
 def _folds(args: argparse.Namespace, run: Run, folder: Path) -> int:
@@ -133,39 +116,12 @@ def _folds(args: argparse.Namespace, run: Run, folder: Path) -> int:
     for fold in range(args.folds):
         assert isinstance(run.task, OwnGraphs)
         one = replace(run, task=replace(run.task, fold=fold))
-        outcomes.append(_outcome(args, one, folder / f"fold-{fold}"))
-        both = (outcomes[-1].model[0], outcomes[-1].cheap[0])
-        _tell([f"fold {fold}: {both[0].name} {both[0].value:.4g}, baseline {both[1].value:.4g}"], args)
-    rows: list[tuple[str, Sequence[Score]]] = [("model", _mean([each.model for each in outcomes]))]
-    rows.append(("baseline", _mean([each.cheap for each in outcomes])))
-    print(score_table(rows, spread="deviation"))
-    if not replace(outcomes[0], model=tuple(rows[0][1]), cheap=tuple(rows[1][1])).beaten:
+        outcomes.append(_outcome(args, one, folder / f"fold-{fold}")[0])
+        ours, theirs = (scores[0] for _, scores in outcomes[-1].rows)
+        tell([f"fold {fold}: {ours.name} {ours.value:.4g}, baseline {theirs.value:.4g}"], args)
+    mean = mean_rows(outcomes)
+    print(score_table(mean.rows, spread="deviation"))
+    if mean.ahead:
         print("warning: the model does not beat the cheap baseline on average")
     print(f"next: anyorder train graph {args.data} (without --folds) makes a model to predict with")
     return 0
-
-
-def _mean(folds: Sequence[Sequence[Score]]) -> tuple[Score, ...]:
-    made = []
-    for scores in zip(*folds, strict=True):
-        values = [score.value for score in scores]
-        mean, spread = statistics.fmean(values), statistics.pstdev(values)
-        made.append(Score(scores[0].name, mean, mean - spread, mean + spread))
-    return tuple(made)
-
-
-def _advise(outcome: Outcome, folder: Path, task: Any) -> None:
-    if not outcome.beaten:
-        print(
-            f"warning: the model does not beat the cheap baseline ({outcome.cheap_name}); "
-            "try --positions degree walk, --epochs, --dropout, or use the baseline"
-        )
-    if outcome.record.unfinished:
-        print(f"{outcome.record.unfinished} so far; `anyorder resume {folder}` goes on with the training")
-    what = "pairs" if task.level == "links" and not task.targets else task.level
-    print(f"next: anyorder predict {folder}  (answers for all {what}; --input NEW for other data)")
-
-
-def _tell(lines: Sequence[str], args: argparse.Namespace) -> None:
-    if not args.quiet:
-        print("\n".join(lines))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -23,7 +23,7 @@ from anyorder.experiments.graphs.parts import GraphItem, GraphPart, LinkQuestion
 from anyorder.experiments.graphs.shapes import GoalKind, GoalShapes, GraphShapes
 from anyorder.experiments.graphs.splits import RowParts
 from anyorder.experiments.graphs.values import GraphSet, Level
-from anyorder.training.run import ModelConfig, Selection, Splits, Task
+from anyorder.training.run import Answers, ModelConfig, Run, Selection, Splits, Task
 from anyorder.training.shapes import Shapes
 
 
@@ -162,6 +162,17 @@ class GraphTask(Task):
         answers = model.goal.answers(out)  # type: ignore[union-attr,operator]
         losses = model.goal.losses(out, targets)  # type: ignore[union-attr,operator]
         return {**{f"answer {n}": answer for n, answer in enumerate(answers)}, "target": targets, "loss": losses}
+
+    def conclude(self, run: Run, model: nn.Module, splits: Splits, folder: Path) -> list[Answers]:
+        """The model, and the cheap baseline that is fitted to the training part."""
+        from anyorder.experiments.graphs.cheap import CheapBaseline, fit_cheap
+        from anyorder.training.outcome import collect
+
+        assert isinstance(splits.shapes, GraphShapes)
+        cheap = CheapBaseline().build(splits.shapes)
+        fit_cheap(cheap, splits.train)
+        theirs = collect(replace(run, model=CheapBaseline()), cheap, splits.test)
+        return [Answers("model", collect(run, model, splits.test)), Answers(f"baseline: {cheap.said}", theirs)]
 
     def metrics(self, collected: dict[str, Tensor]) -> dict[str, float]:
         answers = [collected[f"answer {n}"] for n in range(len(self.names))]

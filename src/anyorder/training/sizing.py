@@ -1,0 +1,67 @@
+"""How long a training will take and how large it is, before it begins."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from anyorder.saving import CONFIG
+from anyorder.training.checkpoints import load_run
+from anyorder.training.loaders import Loaders
+from anyorder.training.run import Run, Splits
+
+LEAST_EPOCHS, SECONDS = 10, 200.0
+"""Epochs at least where none are given, and the time that they are to fit."""
+
+
+def seconds_per_epoch(run: Run, splits: Splits) -> float:
+    """What an epoch will take, after two steps on this machine; the first one is not counted."""
+    model = run.model.build(splits.shapes)
+    loader, shares = Loaders(run, rank=0, world=1).train(splits.train)
+    took = 0.0
+    for _ in range(2):
+        batch = next(iter(loader))
+        began = time.perf_counter()
+        run.task.loss(model, batch).backward()
+        took = time.perf_counter() - began
+    return took * len(shares) * 1.3  # evaluation and optimiser
+
+
+def fitting_epochs(seconds: float, most: int, budget: float = SECONDS) -> int:
+    """As many epochs as fit the time that a first answer may take.
+
+    >>> fitting_epochs(0.1, 200), fitting_epochs(5.0, 200), fitting_epochs(1000.0, 200)
+    (200, 40, 10)
+    """
+    return int(min(most, max(min(LEAST_EPOCHS, most), budget / max(seconds, 1e-9))))
+
+
+def fit_epochs(run: Run, splits: Splits, folder: Path | None = None, budget: float = SECONDS) -> tuple[Run, float]:
+    """The run with as many epochs as fit the time, and the seconds of one; an interrupted run keeps its own."""
+    seconds = seconds_per_epoch(run, splits)
+    if folder is not None and (folder / CONFIG).exists():
+        epochs = load_run(folder)[0].schedule.epochs
+    else:
+        epochs = fitting_epochs(seconds, run.schedule.epochs, budget)
+    return replace(run, schedule=replace(run.schedule, epochs=epochs)), seconds
+
+
+def sized(run: Run, splits: Splits, seconds: float = 0.0) -> list[str]:
+    """Weights, epochs, time and memory of a run, a line each."""
+    weights = sum(weight.numel() for weight in run.model.build(splits.shapes).parameters())
+    batches = f", batches of {run.batch_size}" if run.batch_size > 1 else ""
+    lines = [f"model: {weights:,} weights; at most {run.schedule.epochs} epochs{batches}"]
+    if seconds:
+        minutes, memory = seconds * run.schedule.epochs / 60, peak_memory()
+        each = f"{seconds:.2g} s an epoch"
+        lines.append(f"about {minutes:.1f} minutes at most ({each}), {memory:.1f} GB so far (--epochs, --minutes)")
+    return lines
+
+
+def peak_memory() -> float:
+    """The most memory that this process has held, in GB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**30 if sys.platform == "darwin" else 2**20)
