@@ -84,7 +84,8 @@ HYPERGRAPHS = Experiment(
         "hyperedge-sets": f"{_HERE}.hypergraphs.prediction.recipes",
     },
     types={
-        f"{_HERE}.hypergraphs.task": ("OwnNodes", "PublishedNodes"),
+        f"{_HERE}.hypergraphs.own": ("OwnNodes",),
+        f"{_HERE}.hypergraphs.task": ("PublishedNodes",),
         f"{_HERE}.hypergraphs.models": (
             "CliqueGCN",
             "HypergraphConvNet",

@@ -106,10 +106,15 @@ class Propagation(nn.Module):
         self.updates = nn.ModuleList(Update(channels, dropout) for _ in range(2 if update else 0))
 
     def forward(
-        self, nodes: Tensor, incidence: IncidenceSet, alike: Alike | None = None, of_edges: Tensor | None = None
+        self,
+        nodes: Tensor,
+        incidence: IncidenceSet,
+        alike: Alike | None = None,
+        of_edges: Tensor | None = None,
+        weights: Tensor | None = None,
     ) -> Tensor:
-        """``of_edges`` is added to what hyperedges gather: their own features."""
-        of_edge, of_node = both_ways(incidence)
+        """``of_edges`` is added to what hyperedges gather: their own features. A weight counts as so many hyperedges."""
+        of_edge, of_node = both_ways(incidence, weights)
         means = of_edge(nodes) / incidence.sizes.clamp(min=1).unsqueeze(1).to(nodes.dtype)
         edges = self.to_edges(means, nodes, of_edge)
         edges = edges if of_edges is None else edges + of_edges
@@ -129,8 +134,8 @@ class Propagation(nn.Module):
         return torch.stack([share.unsqueeze(1) * part for share, part in zip(shares.unbind(1), parts, strict=True)]).sum(0)
 
 
-def both_ways(incidence: IncidenceSet) -> tuple[SparseMatrix, SparseMatrix]:
-    """The incidence matrices (edge, node) and (node, edge), from what an incidence set has sorted."""
+def both_ways(incidence: IncidenceSet, weights: Tensor | None = None) -> tuple[SparseMatrix, SparseMatrix]:
+    """The incidence matrices (edge, node) and (node, edge), which has ``weights`` of edges, from what is sorted already."""
     i, values = incidence, torch.ones(len(incidence.node), device=incidence.node.device)
     places = []
     for first, second in ((i.by_edge, i.by_node), (i.by_node, i.by_edge)):
@@ -138,7 +143,8 @@ def both_ways(incidence: IncidenceSet) -> tuple[SparseMatrix, SparseMatrix]:
         rank[first.rows] = torch.arange(len(rank), device=rank.device)
         places.append((i.edge[first.rows], i.node[first.rows], first.pointer, second.pointer, rank[second.rows]))
     (edges, nodes, *pointers), (edges_, nodes_, *pointers_) = places
-    return SparseMatrix(edges, nodes, values, *pointers), SparseMatrix(nodes_, edges_, values, *pointers_)
+    back = values if weights is None else weights[edges_]
+    return SparseMatrix(edges, nodes, values, *pointers), SparseMatrix(nodes_, edges_, back, *pointers_)
 
 
 class PropagationEncoder(SavedModule):
@@ -202,15 +208,16 @@ class PropagationEncoder(SavedModule):
         incidence: IncidenceSet,
         alike: Alike | None = None,
         edge_features: Tensor | None = None,
+        edge_weights: Tensor | None = None,
     ) -> Tensor:
         of_edges = self._of_edges(edge_features)
         *between, last = self.layers
         first, *others, head = self.weights
         rows = self._dropped(features) @ first
         for layer, weight, bias in zip(between, [*others, None], self.biases, strict=False):
-            rows = self.dropout((layer(rows, incidence, alike, of_edges) + bias).relu())
+            rows = self.dropout((layer(rows, incidence, alike, of_edges, edge_weights) + bias).relu())
             rows = rows if weight is None else rows @ weight
-        return last(rows, incidence, alike, of_edges) @ head + self.biases[-1]
+        return last(rows, incidence, alike, of_edges, edge_weights) @ head + self.biases[-1]
 
     def _dropped(self, features: Tensor | SparseMatrix) -> Tensor | SparseMatrix:
         if isinstance(features, SparseMatrix):

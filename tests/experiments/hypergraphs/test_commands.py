@@ -68,7 +68,7 @@ def test_attributes_of_hyperedges_tell_classes_apart(tmp_path, monkeypatch, caps
     (tmp_path / "graph.json").write_text(json.dumps(document))
     command = "train hypergraph --hif graph.json --epochs 30 --out model --quiet --model ours --set model.channels=16"
     assert main(command.split()) == 0
-    assert "accuracy 100" in capsys.readouterr().out
+    assert "model                100" in capsys.readouterr().out
     document["edges"] = [{"edge": e, "attrs": {"colour": 6.0 - colours[e]}} for e in range(40)]
     (tmp_path / "other.json").write_text(json.dumps(document))
     assert main(["predict", "model", "--input", "other.json"]) == 0

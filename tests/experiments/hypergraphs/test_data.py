@@ -6,9 +6,18 @@ import json
 import pytest
 import torch
 
-from anyorder.experiments.hypergraphs.data import UNKNOWN, Hypergraph, NamedHypergraph, NodeSplit, random_split, split_around
-from anyorder.experiments.hypergraphs.files import STRUCTURE, read_edge_list, read_hif_hypergraph, structural_features
+from anyorder.experiments.hypergraphs.data import (
+    UNKNOWN,
+    Hypergraph,
+    NamedHypergraph,
+    NodeSplit,
+    random_split,
+    split_around,
+    stratified_split,
+)
+from anyorder.experiments.hypergraphs.files import read_edge_list, read_hif_hypergraph
 from anyorder.experiments.hypergraphs.published import SOURCES, noisy_classes, read_published
+from anyorder.experiments.hypergraphs.structure import STRUCTURE, structural_features
 from data_folder import DATA
 
 needs_data = pytest.mark.skipif(
@@ -187,11 +196,39 @@ def test_without_features_nodes_have_those_of_the_structure(tmp_path):
     assert structural_features(Hypergraph.of_edges([[0]], num_nodes=2))[1].tolist() == [0.0, 0.0]
 
 
+def test_repeated_hyperedges_are_weights_and_repeated_nodes_count_once(tmp_path):
+    (tmp_path / "edges").write_text("a b\nb c b\nb a\nc b\na b\n")
+    data = read_edge_list(tmp_path / "edges")
+    graph = data.hypergraph
+    assert [graph.edge(0), graph.edge(1)] == [(0, 1), (1, 2)] and graph.num_edges == 2
+    assert graph.edge_weights is not None and graph.edge_weights.tolist() == [3.0, 2.0]
+    assert data.notes == (
+        "1 lines name a node more than once: it counts once",
+        "5 lines have 2 distinct hyperedges: how often is their weight",
+    )
+
+
+def test_a_class_per_line_is_that_of_the_node_of_this_number(tmp_path):
+    (tmp_path / "edges").write_text("1,3\n3,4\n")
+    (tmp_path / "labels").write_text("red\nblue\n\nred\n")
+    data = read_edge_list(tmp_path / "edges", labels=tmp_path / "labels")
+    assert data.node_names == ("1", "3", "4", "2") and data.label_names == ("blue", "red")
+    assert data.hypergraph.labels.tolist() == [1, UNKNOWN, 1, 0]
+
+
+def test_a_stratified_split_has_all_classes_in_all_parts():
+    labels = torch.tensor([0] * 20 + [1] * 8 + [2] * 4)
+    split = stratified_split(torch.arange(32), labels, seed=3)
+    for part, share in ((split.train, 2), (split.valid, 4), (split.test, 4)):
+        assert torch.bincount(labels[part]).tolist() == [20 // share, 8 // share, 4 // share]
+    assert stratified_split(torch.arange(32), labels, seed=4).train.tolist() != split.train.tolist()
+
+
 @pytest.mark.parametrize(
     ("edges", "features", "labels", "problem"),
     [
         ("", None, None, "has no hyperedges"),
-        ("a,b\nb,c,b\n", None, None, "line 2: an edge is a set of nodes, got 'b' more than once"),
+        ("1,2\n3\n", None, "x\ny\n", "a class per line is for nodes that are called 1 to 2, got 1 to 3"),
         ("a,,b\n", None, None, "line 1: a node without a name"),
         ("a,b\n", "node,x\na,1\n", None, "lacks 1 of 2 nodes, such as 'b'"),
         ("a,b\n", "node,x\na,1\nb,red\n", None, "line 3, column 'x': expected a finite number, got 'red'"),

@@ -10,13 +10,13 @@ import torch
 
 from anyorder.cli import main
 from anyorder.experiments.hypergraphs.data import Hypergraph, NamedHypergraph
-from anyorder.experiments.hypergraphs.files import STRUCTURE, structural_features
 from anyorder.experiments.hypergraphs.prediction.measures import set_metrics
 from anyorder.experiments.hypergraphs.prediction.models import SET_MODELS, EdgeSetShapes, SetModel
 from anyorder.experiments.hypergraphs.prediction.negatives import KINDS, SetNegatives
 from anyorder.experiments.hypergraphs.prediction.scorers import pairs_of, set_mean, set_range
 from anyorder.experiments.hypergraphs.prediction.sets import Candidates, check_no_leak, distinct_sets, split_edges
 from anyorder.experiments.hypergraphs.prediction.task import OwnEdgeSets, listed, observed_hypergraph
+from anyorder.experiments.hypergraphs.structure import STRUCTURE, structural_features
 from anyorder.training.checkpoints import load_model
 from anyorder.weights import save_weights
 

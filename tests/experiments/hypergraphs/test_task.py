@@ -11,9 +11,10 @@ import torch
 from anyorder.experiments.chains.models import GraphMLP
 from anyorder.experiments.hypergraphs.data import Hypergraph, NamedHypergraph
 from anyorder.experiments.hypergraphs.models import MODELS, CliqueGCN, HypergraphConvNet, HypergraphMLP
+from anyorder.experiments.hypergraphs.own import OwnNodes
 from anyorder.experiments.hypergraphs.recipes import RECIPES, SETTINGS, TABLE
 from anyorder.experiments.hypergraphs.shapes import HypergraphShapes, normalised, shapes_of
-from anyorder.experiments.hypergraphs.task import OwnNodes, PublishedNodes
+from anyorder.experiments.hypergraphs.task import PublishedNodes
 from anyorder.training.checkpoints import load_model, load_run
 from anyorder.training.fit import Job, Machine, carry_out, resume
 from anyorder.training.run import Optimiser, PredictRequest, Run, Schedule

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from anyorder.errors import printable
 from anyorder.training.own import add_data, add_options, describe, model_folder, take_data, train
 
 _FORMS = """The hypergraph is a list of hyperedges (one per line, the names of its nodes separated by tabs, commas or
 spaces) with a CSV file of labels (columns node, label) and optionally one of features (node, then numbers), or one HIF file
 (JSON), whose node attributes are the features and the label. Nodes without a label are not trained on; `anyorder predict`
-names their class."""
+names their class. Without features, nodes are known by degrees, the spectrum of the hypergraph and the labels of training
+nodes, which are hidden where they are asked for."""
 
 
 def add_predict(parser: argparse.ArgumentParser) -> None:
@@ -27,8 +28,16 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--edges", type=Path, metavar="FILE", help="hyperedges, one per line")
     source.add_argument("--hif", type=Path, metavar="FILE", help="hypergraph in the interchange format (.json, .json.gz)")
-    parser.add_argument("--features", type=Path, metavar="FILE", help="CSV of node features (default: degree, edge sizes)")
-    parser.add_argument("--labels", type=Path, metavar="FILE", help="CSV of node labels, for --edges")
+    parser.add_argument("--features", type=Path, metavar="FILE", help="CSV of node features (default: of the structure)")
+    parser.add_argument(
+        "--labels", type=Path, metavar="FILE", help="CSV of node labels, or one label per line, for a list of hyperedges"
+    )
+    parser.add_argument(
+        "--inputs",
+        nargs="+",
+        choices=("spectrum", "labels", "none"),
+        help="what nodes are known by besides features or degrees (default: spectrum labels without features, else none)",
+    )
     parser.add_argument(
         "--label", default="label", metavar="NAME", help="node attribute with the class, for --hif (default: label)"
     )
@@ -53,27 +62,25 @@ def _train(args: argparse.Namespace) -> int:
     folder = model_folder(args, "hypergraph", source.stem)
     schedule = Schedule(epochs=args.epochs, patience=max(1, args.epochs // 3))
     optimiser = Optimiser(learning_rate=1e-2, weight_decay=5e-4)
-    run = Run(_task(args), MODELS[names[args.model]], optimiser, schedule, batch_size=1, seed=args.seed)
-    _say_alone(run.task)
+    task = _with_inputs(_task(args), args)
+    run = Run(task, MODELS[names[args.model]], optimiser, schedule, batch_size=1, seed=args.seed)
     use = f"`anyorder predict {folder}` writes a class for every node"
     return train(run, args, folder, kind="hypergraph", data=source.name, use=use)
 
 
-def _say_alone(task: Any) -> None:
-    """Labelled nodes in no hyperedge are trained on by their features alone: say so."""
-    from anyorder.experiments.hypergraphs.data import UNKNOWN
+def _with_inputs(task: Any, args: argparse.Namespace) -> Any:
+    """The task with what nodes are known by."""
+    from anyorder.experiments.hypergraphs.structure import LABEL_SHARE, SPECTRUM, is_bare
 
-    data = task.read(None)
-    graph = data.hypergraph
-    alone = (graph.degrees == 0).nonzero().flatten().tolist()
-    named = [data.node_name(node) for node in alone if graph.labels is not None and int(graph.labels[node]) != UNKNOWN]
-    if named:
-        some = ", ".join(map(repr, named[:5])) + (", ..." if len(named) > 5 else "")
-        print(f"{len(named)} labelled nodes are in no hyperedge and are judged by their features alone: {printable(some)}")
+    data = task.read(args.data_dir)
+    asked = args.inputs or (["spectrum", "labels"] if is_bare(data) else ["none"])
+    if "none" in asked and len(asked) > 1:
+        raise ValueError(f"--inputs none stands alone, got {' '.join(asked)}")
+    return replace(task, spectrum=SPECTRUM if "spectrum" in asked else 0, label_inputs=LABEL_SHARE * ("labels" in asked))
 
 
 def _task(args: argparse.Namespace) -> Any:
-    from anyorder.experiments.hypergraphs.task import OwnNodes
+    from anyorder.experiments.hypergraphs.own import OwnNodes
 
     if args.hif is not None:
         if args.features or args.labels:

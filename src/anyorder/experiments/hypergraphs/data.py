@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TypeVar
 
 import torch
@@ -15,6 +17,7 @@ from anyorder.layouts.transfer import Transferable
 UNKNOWN = -1
 """The label of a node whose class is not known."""
 Made = TypeVar("Made")
+Name = TypeVar("Name", bound=Hashable)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,6 +42,8 @@ class Hypergraph(Transferable):
     """(edges,) float32, positive."""
     edge_features: Tensor | None = None
     """(edges, channels) float32."""
+    known: Tensor | None = None
+    """(nodes,) int64: the classes that a model is told, -1 for those that it is not; never those of held-out nodes."""
 
     def __post_init__(self) -> None:
         _check_structure(self)
@@ -110,6 +115,8 @@ class NamedHypergraph:
     label_names: tuple[str, ...] = ()
     feature_names: tuple[str, ...] = ()
     edge_feature_names: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What a user should know of how it was read."""
 
     def __post_init__(self) -> None:
         counts = {
@@ -143,13 +150,29 @@ def offsets_of(sizes: Tensor) -> Tensor:
     return torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
 
 
-def without_repeats(edges: Iterable[Sequence[int]]) -> list[list[int]]:
+def without_repeats(edges: Iterable[Sequence[Name]]) -> list[list[Name]]:
     """Edges as sets: each node once, in the order given.
 
     >>> without_repeats([[3, 1, 3], [2]])
     [[3, 1], [2]]
     """
     return [list(dict.fromkeys(edge)) for edge in edges]
+
+
+def merged(edges: Sequence[Sequence[int]]) -> tuple[list[Sequence[int]], Tensor | None]:
+    """Each set of nodes once, in the order of its first edge, with the number of its edges as weights; None if all are 1.
+
+    >>> merged([[0, 1], [2], [1, 0]])
+    ([[0, 1], [2]], tensor([2., 1.]))
+    """
+    first: dict[frozenset[int], Sequence[int]] = {}
+    counts: Counter[frozenset[int]] = Counter()
+    for edge in edges:
+        first.setdefault(nodes := frozenset(edge), edge)
+        counts[nodes] += 1
+    if len(first) == len(edges):
+        return list(edges), None
+    return list(first.values()), torch.tensor([float(counts[nodes]) for nodes in first])
 
 
 def _check_structure(graph: Hypergraph) -> None:
@@ -211,11 +234,29 @@ class NodeSplit:
 
 def random_split(nodes: Tensor, *, seed: int, train: float = 0.5, valid: float = 0.25) -> NodeSplit:
     """Nodes at random into shares: 50 % to train on, 25 % to choose by, the rest to test on."""
-    if not (0 < train < 1 and 0 < valid < 1 and train + valid < 1):
-        raise ValueError(f"shares must be positive and leave some nodes for the test, got {train} and {valid}")
+    _check_shares(train, valid)
     order = nodes[torch.randperm(len(nodes), generator=torch.Generator().manual_seed(seed))]
     first, second = round(train * len(nodes)), round((train + valid) * len(nodes))
     return NodeSplit(order[:first].sort().values, order[first:second].sort().values, order[second:].sort().values)
+
+
+def _check_shares(train: float, valid: float) -> None:
+    if not (0 < train < 1 and 0 < valid < 1 and train + valid < 1):
+        raise ValueError(f"shares must be positive and leave some nodes for the test, got {train} and {valid}")
+
+
+def stratified_split(nodes: Tensor, labels: Tensor, *, seed: int, train: float = 0.5, valid: float = 0.25) -> NodeSplit:
+    """Like ``random_split`` with the same shares of each class, but for rounding."""
+    _check_shares(train, valid)
+    mixed = nodes[torch.randperm(len(nodes), generator=torch.Generator().manual_seed(seed))]
+    order = mixed[labels[mixed].argsort(stable=True)]
+    ends = torch.bincount(labels[order]).cumsum(0)
+    parts: list[list[Tensor]] = [[], [], []]
+    for begin, end in pairwise([0, *ends.tolist()]):
+        cuts = [round(share * end) - round(share * begin) for share in (train, train + valid)]
+        for part, piece in zip(parts, order[begin:end].tensor_split(cuts), strict=True):
+            part.append(piece)
+    return NodeSplit(*(torch.cat(part).sort().values for part in parts))
 
 
 def split_around(train: Tensor, nodes: Tensor, *, num_valid: int, seed: int) -> NodeSplit:

@@ -1,10 +1,11 @@
 """A user's own hypergraph: a list of hyperedges with CSV files of features and labels, or a HIF file.
 
 Hyperedges: one per line, the names of its nodes separated by tabs, commas or spaces (what the file has, in this order of
-preference; a name with a comma can stand in quotes); empty lines and lines that begin with # are skipped. Features: a CSV
+preference; a name with a comma can stand in quotes); empty lines and lines that begin with # are skipped. A node that a line
+names twice counts once, and lines with the same nodes are one hyperedge with their number as its weight. Features: a CSV
 file with a header, a column ``node`` and columns of numbers. Labels: a CSV file with a header and two columns, ``node`` and
-one of classes; nodes may be missing or have an empty class. A node that only these files name is in no edge. Files
-ending in ``.gz`` are unpacked.
+one of classes, in which nodes may be missing or have an empty class; or, for nodes that are called 1, 2, ..., a file with
+one class per line. A node that only these files name is in no edge. Files ending in ``.gz`` are unpacked.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ from torch import Tensor
 
 from anyorder.datasets.csv_stream import read_lines, read_rows
 from anyorder.errors import InputError, reading
-from anyorder.experiments.hypergraphs.data import UNKNOWN, Hypergraph, NamedHypergraph
+from anyorder.experiments.hypergraphs.data import UNKNOWN, Hypergraph, NamedHypergraph, merged, without_repeats
+from anyorder.experiments.hypergraphs.structure import STRUCTURE, structural_features
 
 PathName = str | PathLike[str]
-STRUCTURE = ("log degree", "mean log edge size")
-"""The features of nodes that have no others."""
 
 
 def read_edge_list(edges: PathName, *, features: PathName | None = None, labels: PathName | None = None) -> NamedHypergraph:
     """The hypergraph of a list of hyperedges; without features, nodes have those of ``structural_features``."""
-    members = read_sets(Path(edges))
+    lines = read_sets(Path(edges))
+    members = without_repeats(lines)
     names = dict.fromkeys(name for edge in members for name in edge)
     table, columns = _feature_table(Path(features), names) if features is not None else ({}, ())
     classes = _label_table(Path(labels), names) if labels is not None else {}
@@ -45,13 +46,26 @@ def read_edge_list(edges: PathName, *, features: PathName | None = None, labels:
         if absent:
             raise InputError(f"{features} lacks {len(absent)} of {len(names)} nodes, such as {absent[0]!r}")
     with reading(edges if features is None else features):
+        distinct, weights = merged([[number[name] for name in edge] for edge in members])
         graph = Hypergraph.of_edges(
-            [[number[name] for name in edge] for edge in members],
+            distinct,
             num_nodes=len(names),
             node_features=torch.tensor([table[name] for name in names]) if table else None,
+            edge_weights=weights,
         )
     label_names, known = _classes([classes.get(name, "") for name in names])
-    return _named(graph, tuple(names), label_names, known, columns)
+    return replace(_named(graph, tuple(names), label_names, known, columns), notes=_notes(lines, members, graph))
+
+
+def _notes(lines: Sequence[Sequence[str]], members: Sequence[Sequence[str]], graph: Hypergraph) -> tuple[str, ...]:
+    """What was not as a list of different sets."""
+    notes = []
+    twice = sum(len(line) != len(edge) for line, edge in zip(lines, members, strict=True))
+    if twice:
+        notes.append(f"{twice:,} lines name a node more than once: it counts once")
+    if graph.num_edges < len(members):
+        notes.append(f"{len(members):,} lines have {graph.num_edges:,} distinct hyperedges: how often is their weight")
+    return tuple(notes)
 
 
 def read_hif_hypergraph(path: PathName, *, label: str = "label") -> NamedHypergraph:
@@ -105,14 +119,6 @@ def _label(value: Any, path: PathName, node: str) -> str:
     raise InputError(f"{path}: a class is a name or a whole number, node {node!r} has {value!r}")
 
 
-def structural_features(graph: Hypergraph) -> Tensor:
-    """(nodes, 2): log(1 + degree), and the mean of log(size) over the edges of a node, 0 for a node in no edge."""
-    degree = graph.degrees.to(torch.float32)
-    logs = graph.sizes.to(torch.float32).log()[graph.edge_of]
-    total = torch.zeros(graph.num_nodes).index_add(0, graph.members, logs)
-    return torch.stack([degree.log1p(), total / degree.clamp(min=1)], 1)
-
-
 def _named(
     graph: Hypergraph, names: tuple[str, ...], label_names: tuple[str, ...], known: Tensor, columns: tuple[str, ...]
 ) -> NamedHypergraph:
@@ -143,9 +149,6 @@ def read_sets(path: Path) -> list[list[str]]:
         edge = text.split() if separator is None else _fields(text, separator, f"{path}, line {row}")
         if "" in edge:
             raise InputError(f"{path}, line {row}: a node without a name, in {text[:60]!r}")
-        if len(set(edge)) != len(edge):
-            twice = next(name for name in edge if edge.count(name) > 1)
-            raise InputError(f"{path}, line {row}: an edge is a set of nodes, got {twice!r} more than once")
         edges.append(edge)
     return edges
 
@@ -187,7 +190,9 @@ def _number(given: Any, where: str) -> float:
     return value
 
 
-def _label_table(path: Path, nodes: Container[str]) -> dict[str, str]:
+def _label_table(path: Path, nodes: Mapping[str, Any]) -> dict[str, str]:
+    if (listed := _listed_labels(path, nodes)) is not None:
+        return listed
     header, rows = _csv(path, nodes)
     if len(header) != 2:
         raise InputError(f"{path}: expected a header with two columns, node and label, got {header}")
@@ -197,6 +202,19 @@ def _label_table(path: Path, nodes: Container[str]) -> dict[str, str]:
             raise InputError(f"{path}, line {number}: node {node!r} has a label already")
         table[node] = label
     return table
+
+
+def _listed_labels(path: Path, nodes: Mapping[str, Any]) -> dict[str, str] | None:
+    """The classes of nodes that are called 1, 2, ... where line i is the class of node i; None of any other file."""
+    lines = dict(read_lines(path))
+    numbers = [int(name) for name in nodes if name.isdecimal()]
+    table = any(mark in text for text in lines.values() for mark in ",\t") or "node" in lines.values()
+    if not lines or len(numbers) != len(nodes) or table:
+        return None
+    if min(numbers) < 1 or max(numbers) > max(lines):
+        ends = f"got {min(numbers)} to {max(numbers)}"
+        raise InputError(f"{path}: a class per line is for nodes that are called 1 to {max(lines)}, {ends}")
+    return {str(place): text for place, text in lines.items()}
 
 
 def _csv(path: Path, nodes: Container[str]) -> tuple[list[str], list[tuple[int, list[str]]]]:

@@ -158,18 +158,19 @@ class HypergraphTransformer(HypergraphModel):
 
 @dataclass(frozen=True, eq=False)
 class PreparedIncidence(Transferable):
-    """Node features and the incidences of a hypergraph, and what there is besides: nodes alike, features of edges."""
+    """Node features and incidences of a hypergraph, and what there is besides: nodes alike, features, weights of edges."""
 
     features: Rows
     incidence: IncidenceSet
     alike: SparseMatrix | None = None
     edge_features: Tensor | None = None
+    edge_weights: Tensor | None = None
 
     @classmethod
     def of(cls, graph: Hypergraph, alike: SparseMatrix | None = None) -> PreparedIncidence:
         members, edges = graph.members, graph.edge_of
         incidence = IncidenceSet.build(members, edges, num_nodes=graph.num_nodes, num_edges=graph.num_edges)
-        return cls(rows_of(graph), incidence, alike, graph.edge_features)
+        return cls(rows_of(graph), incidence, alike, graph.edge_features, graph.edge_weights)
 
 
 def alike_nodes(graph: Hypergraph, count: int) -> SparseMatrix:
@@ -187,7 +188,7 @@ class OnIncidence(nn.Module):
         self.model = model
 
     def forward(self, x: PreparedIncidence) -> Tensor:
-        return self.model(x.features, x.incidence, x.alike, x.edge_features)
+        return self.model(x.features, x.incidence, x.alike, x.edge_features, x.edge_weights)
 
 
 def _widths(model: HypergraphMLP | CliqueGCN | HypergraphConvNet, shapes: HypergraphShapes) -> dict[str, Any]:

@@ -113,6 +113,7 @@ def _part(graph: Hypergraph, nodes: Tensor, codes: Tensor) -> Part:
         rows(graph.labels, nodes),
         rows(graph.edge_weights, edges),
         rows(graph.edge_features, edges),
+        rows(graph.known, nodes),
     )
     return Part(part, nodes)
 

@@ -35,12 +35,14 @@ class HypergraphShapes(Shapes):
     mean: tuple[float, ...] | None = None
     deviation: tuple[float, ...] | None = None
     edges: EdgeShapes | None = None
+    label_channels: int = 0
+    """The last channels, for the classes that a model is told."""
     digest: str | None = None
     """Tells the hypergraph and its parts from any other."""
 
 
-def shapes_of(data: NamedHypergraph, normalise: Normalisation) -> HypergraphShapes:
-    """The shapes of a hypergraph."""
+def shapes_of(data: NamedHypergraph, normalise: Normalisation, *, label_inputs: bool = False) -> HypergraphShapes:
+    """The shapes of a hypergraph, with a channel for each class where a model is told some."""
     graph = data.hypergraph
     features = graph.node_features
     if features is None:
@@ -49,15 +51,18 @@ def shapes_of(data: NamedHypergraph, normalise: Normalisation) -> HypergraphShap
     edges = None
     if graph.edge_features is not None:
         edges = EdgeShapes(tuple(data.edge_feature_names), *_moments(graph.edge_features))
+    classes = max(graph.num_classes, len(data.label_names))
+    told = classes if label_inputs else 0
     return HypergraphShapes(
-        channels_in=features.shape[1],
-        channels_out=max(graph.num_classes, len(data.label_names)),
+        channels_in=features.shape[1] + told,
+        channels_out=classes,
         label_names=tuple(data.label_names),
         feature_names=tuple(data.feature_names),
         normalise=normalise,
         mean=mean,
         deviation=deviation,
         edges=edges,
+        label_channels=told,
     )
 
 
@@ -70,6 +75,8 @@ def normalised(graph: Hypergraph, shapes: HypergraphShapes) -> Hypergraph:
         features = features / total.where(total > 0, 1.0)
     elif shapes.mean is not None and shapes.deviation is not None:
         features = _standardised(features, shapes.mean, shapes.deviation)
+    if shapes.label_channels:
+        features = torch.cat([features, features.new_zeros(len(features), shapes.label_channels)], 1)
     edges, known = graph.edge_features, shapes.edges
     scaled = None if edges is None or known is None else _standardised(edges, known.mean, known.deviation)
     return replace(graph, node_features=features, edge_features=scaled)

@@ -23,7 +23,7 @@ from anyorder.experiments.hypergraphs.data import (
     random_split,
     split_around,
 )
-from anyorder.experiments.hypergraphs.files import read_edge_list, read_hif_hypergraph
+from anyorder.experiments.hypergraphs.known import hide, neighbour_vote, told, with_known
 from anyorder.experiments.hypergraphs.predictions import default_output, read_request, write_predictions
 from anyorder.experiments.hypergraphs.published import read_published
 from anyorder.experiments.hypergraphs.sampling import ReadLimits, sample_part
@@ -41,6 +41,11 @@ class HypergraphBatch(Transferable):
     inputs: Transferable
     nodes: Tensor
     labels: Tensor
+    known: Tensor
+    """(rows,): the classes that training may tell a model, -1 for all others."""
+    guesses: Tensor
+    """(nodes, 2): what neighbours vote for, and the most frequent class."""
+    classes: int
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -70,7 +75,9 @@ class Collate:
             raise ValueError(f"a batch is the whole hypergraph: expected batch_size=1, got {len(items)}")
         graph, nodes = items[0]
         assert graph.labels is not None
-        return HypergraphBatch(graph.once(self.model, self.model.prepare), nodes, graph.labels[nodes])
+        inputs = graph.once(self.model, self.model.prepare)
+        guesses = graph.once("guesses", _guesses)[nodes]
+        return HypergraphBatch(inputs, nodes, graph.labels[nodes], _known(graph), guesses, graph.num_classes)
 
 
 class NodesApart(Dataset[tuple[Hypergraph, int]]):
@@ -104,7 +111,17 @@ class CollateParts:
             links=self.model.links(graph),
             generator=torch.Generator().manual_seed(seed),
         )
-        return HypergraphBatch(self.model.prepare_part(graph, part), torch.arange(len(nodes)), graph.labels[nodes])
+        inputs, guesses = self.model.prepare_part(graph, part), graph.once("guesses", _guesses)[nodes]
+        labels, known = graph.labels[nodes], _known(part.graph)
+        return HypergraphBatch(inputs, torch.arange(len(nodes)), labels, known, guesses, graph.num_classes)
+
+
+def _guesses(graph: Hypergraph) -> Tensor:
+    return torch.stack(neighbour_vote(graph, _known(graph), max(1, graph.num_classes)), 1)
+
+
+def _known(graph: Hypergraph) -> Tensor:
+    return torch.full((graph.num_nodes,), UNKNOWN) if graph.known is None else graph.known
 
 
 @dataclass(frozen=True)
@@ -122,6 +139,12 @@ class NodeClassification(Task):
     """Batches of ``batch_size`` nodes with what they read, for hypergraphs that are too large for one step."""
     limits: ReadLimits = field(default_factory=ReadLimits)
     """How much of it is read where batches are sampled."""
+    label_inputs: float = 0.0
+    """Tell a model the classes of the training nodes, in training of so large a share, the loss being on the others."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.label_inputs < 1:
+            raise ValueError(f"label_inputs is a share of the training nodes below 1, got {self.label_inputs}")
 
     @abstractmethod
     def read(self, data_dir: Path | None) -> NamedHypergraph:
@@ -138,8 +161,8 @@ class NodeClassification(Task):
     def load(self, *, seed: int, data_dir: Path | None) -> Splits:
         data = self.read(data_dir)
         split = self.split(data, seed)
-        shapes = shapes_of(data, self.normalise)
-        graph = normalised(data.hypergraph, shapes)
+        shapes = shapes_of(data, self.normalise, label_inputs=self.label_inputs > 0)
+        graph = _telling(normalised(data.hypergraph, shapes), split)
         shapes = replace(shapes, digest=_digest(data.hypergraph, split))
         if self.sampled:
             apart = [NodesApart(graph, nodes) for nodes in (split.train, split.valid, split.test)]
@@ -153,28 +176,50 @@ class NodeClassification(Task):
         return CollateParts(model, self.limits) if self.sampled else Collate(model)
 
     def loss(self, model: nn.Module, batch: HypergraphBatch) -> Tensor:
-        return functional.cross_entropy(model(batch.inputs)[batch.nodes], batch.labels)
+        if not self.label_inputs:
+            return functional.cross_entropy(model(batch.inputs)[batch.nodes], batch.labels)
+        known, asked = hide(batch.known, batch.nodes, self.label_inputs)
+        scores = model(with_known(batch.inputs, known, batch.classes))
+        return functional.cross_entropy(scores[batch.nodes[asked]], batch.labels[asked])
 
     def evaluate(self, model: nn.Module, batch: HypergraphBatch) -> dict[str, Tensor]:
-        scores = model(batch.inputs)[batch.nodes]
+        inputs = with_known(batch.inputs, batch.known, batch.classes) if self.label_inputs else batch.inputs
+        scores = model(inputs)[batch.nodes]
         losses = functional.cross_entropy(scores, batch.labels, reduction="none")
-        return {"predicted": scores.argmax(1), "label": batch.labels, "loss": losses}
+        return {"predicted": scores.argmax(1), "label": batch.labels, "loss": losses, "guesses": batch.guesses}
 
     def metrics(self, collected: dict[str, Tensor]) -> dict[str, float]:
-        return {"accuracy": 100.0 * float((collected["predicted"] == collected["label"]).double().mean())}
+        return {"accuracy": accuracy(collected["predicted"], collected["label"])}
 
     def predict(self, model: nn.Module, shapes: HypergraphShapes, request: PredictRequest) -> str:
         """Write a class for every node: of the hypergraph of the training, or of another one with the same features."""
         from anyorder.training.checkpoints import load_run
 
-        data = self.read(request.data_dir) if request.input is None else read_request(request, shapes, self.label_attribute)
-        config = load_run(request.folder)[0].model
-        assert isinstance(config, HypergraphModel)
+        run = load_run(request.folder)[0]
+        assert isinstance(run.model, HypergraphModel)
+        data = self._asked_for(shapes, request, run.seed)
+        inputs = run.model.prepare(graph := normalised(data.hypergraph, shapes))
+        if graph.known is not None:
+            inputs = with_known(inputs, graph.known, shapes.label_channels)
         with torch.inference_mode():
-            scores = finite_answers(model(config.prepare(normalised(data.hypergraph, shapes))), "nodes").softmax(1)
+            scores = finite_answers(model(inputs), "nodes").softmax(1)
         output = request.output or default_output(request)
         write_predictions(output, data, scores, shapes.label_names)
         return f"{len(scores)} nodes in {output}"
+
+    def _asked_for(self, shapes: HypergraphShapes, request: PredictRequest, seed: int) -> NamedHypergraph:
+        """The hypergraph of a request; of the training, with the classes that a model is told."""
+        if request.input is not None:
+            if shapes.label_channels:
+                raise ValueError(
+                    f"this model was told classes of nodes of its own hypergraph and cannot answer for {request.input}: "
+                    "train with --inputs none for others"
+                )
+            return read_request(request, shapes, self.label_attribute)
+        data = self.read(request.data_dir)
+        if not shapes.label_channels:
+            return data
+        return replace(data, hypergraph=_telling(data.hypergraph, self.split(data, seed)))
 
     @property
     def label_attribute(self) -> str:
@@ -210,48 +255,15 @@ class PublishedNodes(NodeClassification):
         return split_around(published[seed], nodes, num_valid=self.num_valid, seed=seed)
 
 
-@configurable
-@dataclass(frozen=True)
-class OwnNodes(NodeClassification):
-    """A user's hypergraph: a list of hyperedges with CSV files of features and labels, or one HIF file.
+def accuracy(predicted: Tensor, labels: Tensor) -> float:
+    """In percent."""
+    return 100.0 * float((predicted == labels).double().mean())
 
-    The least validation loss chooses the epoch: on few nodes, many epochs have the same accuracy.
-    """
 
-    edges: str = ""
-    features: str = ""
-    labels: str = ""
-    hif: str = ""
-    label: str = "label"
-    """The node attribute of the HIF file with the class."""
-    train_share: float = 0.5
-    valid_share: float = 0.25
-
-    @property
-    def selection(self) -> Selection | None:
-        return Selection("cross-entropy", "min")
-
-    def metrics(self, collected: dict[str, Tensor]) -> dict[str, float]:
-        return {**super().metrics(collected), "cross-entropy": float(collected["loss"].mean())}
-
-    @property
-    def label_attribute(self) -> str:
-        return self.label
-
-    def read(self, data_dir: Path | None) -> NamedHypergraph:
-        if bool(self.hif) == bool(self.edges):
-            raise ValueError(f"expected either a HIF file or a list of hyperedges, got {self.hif!r} and {self.edges!r}")
-        if self.hif:
-            return read_hif_hypergraph(self.hif, label=self.label)
-        return read_edge_list(self.edges, features=self.features or None, labels=self.labels or None)
-
-    def split(self, data: NamedHypergraph, seed: int) -> NodeSplit:
-        labels = data.hypergraph.labels
-        known = torch.empty(0) if labels is None else (labels != UNKNOWN).nonzero().flatten()
-        if not len(known):
-            where = f"attribute {self.label!r} of the nodes" if self.hif else "a CSV file with the columns node, label"
-            raise ValueError(f"no node has a known class: expected them in {where}")
-        return random_split(known, seed=seed, train=self.train_share, valid=self.valid_share)
+def _telling(graph: Hypergraph, split: NodeSplit) -> Hypergraph:
+    """The hypergraph with the classes of the training nodes as known."""
+    assert graph.labels is not None
+    return replace(graph, known=told(graph.labels, split.train))
 
 
 def _digest(graph: Hypergraph, split: NodeSplit) -> str:

@@ -15,14 +15,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import Dataset
 
-from anyorder.experiments.hypergraphs.data import Hypergraph, NamedHypergraph
-from anyorder.experiments.hypergraphs.files import (
-    STRUCTURE,
-    read_edge_list,
-    read_hif_hypergraph,
-    read_sets,
-    structural_features,
-)
+from anyorder.experiments.hypergraphs.data import Hypergraph, NamedHypergraph, without_repeats
+from anyorder.experiments.hypergraphs.files import read_edge_list, read_hif_hypergraph, read_sets
 from anyorder.experiments.hypergraphs.prediction.measures import set_metrics
 from anyorder.experiments.hypergraphs.prediction.models import EdgeSetShapes, Observed, SetModel
 from anyorder.experiments.hypergraphs.prediction.negatives import KINDS, SetNegatives
@@ -37,6 +31,7 @@ from anyorder.experiments.hypergraphs.prediction.sets import (
 )
 from anyorder.experiments.hypergraphs.published import read_published
 from anyorder.experiments.hypergraphs.shapes import normalised, shapes_of
+from anyorder.experiments.hypergraphs.structure import is_bare, structural_features
 from anyorder.files import replacing
 from anyorder.layouts.transfer import Transferable
 from anyorder.training.answers import finite_answers
@@ -189,7 +184,7 @@ class HyperedgePrediction(Task):
         run = load_run(request.folder)[0]
         data = self.read(request.data_dir)
         names = {data.node_name(node): node for node in range(data.hypergraph.num_nodes)}
-        sets = read_sets(Path(given))
+        sets = without_repeats(read_sets(Path(given)))
         unknown = next((name for nodes in sets for name in nodes if name not in names), None)
         if unknown is not None:
             raise ValueError(f"{given}: no node of the training is called {unknown!r}")
@@ -237,7 +232,7 @@ class OwnEdgeSets(HyperedgePrediction):
 def observed_hypergraph(data: NamedHypergraph, sets: Sequence[NodeSet]) -> Hypergraph:
     """The nodes with the observed hyperedges alone, in their order; features made of hyperedges are made of these."""
     graph = Hypergraph.of_edges([sorted(nodes) for nodes in sets], num_nodes=data.hypergraph.num_nodes)
-    if data.hypergraph.node_features is not None and tuple(data.feature_names) != STRUCTURE:
+    if not is_bare(data):
         return replace(graph, node_features=data.hypergraph.node_features)
     return replace(graph, node_features=torch.cat([structural_features(graph), _own_channels(graph.num_nodes)], 1))
 
