@@ -58,7 +58,9 @@ class OwnNodes(NodeClassification):
         collected = collect(run, model, splits.test)
         guesses = collected.pop("guesses").unbind(1)
         label = collected["label"]
-        beside = [Answers(name, {"predicted": guess, "label": label}) for name, guess in zip(BASELINES, guesses, strict=True)]
+        beside = [
+            Answers(name, {"predicted": guess, "label": label}) for name, guess in zip(BASELINES, guesses, strict=True)
+        ]
         return [Answers("model", collected), *beside]
 
     @property
