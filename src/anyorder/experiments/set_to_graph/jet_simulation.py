@@ -190,7 +190,8 @@ def _chunk(plan: ChunkPlan, index: int) -> JetSample:
     try:
         with reading(path, "a chunk of simulated jets"):
             stored = read_arrays(path, needed=ARRAYS, only=True)
-            return JetSample(*(stored[name] for name in ARRAYS))
+            features, vertex, offsets, flavour = (stored[name] for name in ARRAYS)
+            return JetSample(features, vertex, offsets, flavour)
     except FileNotFoundError:
         pass
     except InputError:
