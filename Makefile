@@ -38,8 +38,9 @@ fuzz: setup
 
 # Trainings of all kinds that are killed, started twice and run out of disk: a table, exit code 1 if a result is another.
 RUNS ?= 20
+SEED ?= 0
 kill: setup
-	PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m kills --runs $(RUNS)
+	PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m kills --runs $(RUNS) --seed $(SEED)
 
 # The site in build/site, to be opened from the file system; a broken link or a missing page is an error.
 docs: $(VENV)/.docs

@@ -99,7 +99,8 @@ TRIALS: tuple[Callable[[Bench, random.Random, Counter[str]], None], ...] = (kill
 def main() -> int:
     parser = argparse.ArgumentParser(prog="kills", description=__doc__)
     parser.add_argument("--runs", type=int, default=20, help="trainings that are killed; half as many of the others")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="of the moments: another one for each part of a longer run")
+    parser.add_argument("--record", type=Path, help="JSON file to which the counts are added")
     args = parser.parse_args()
     warm_up()
     counts: dict[str, Counter[str]] = {}
@@ -115,6 +116,8 @@ def main() -> int:
             if counts[kind]["wrong"]:
                 print((work / "log.txt").read_text()[-3000:], file=sys.stderr)
     print(table(counts))
+    if args.record is not None:
+        _add_to(args.record, counts)
     return int(any(count["wrong"] for count in counts.values()))
 
 
@@ -132,6 +135,13 @@ def trials(bench: Bench, shares: tuple[int, int], seed: int) -> Counter[str]:
         for _ in range(number):
             trial(bench, rng, count)
     return count
+
+
+def _add_to(path: Path, counts: dict[str, Counter[str]]) -> None:
+    known = json.loads(path.read_text()) if path.exists() else {}
+    total = {kind: Counter(known.get(kind, {})) + count for kind, count in counts.items()}
+    path.write_text(json.dumps({**known, **total}, indent=1) + "\n")
+    print(f"\nsum of all runs in {path}:\n{table({kind: Counter(count) for kind, count in {**known, **total}.items()})}")
 
 
 def table(counts: dict[str, Counter[str]]) -> str:
