@@ -6,6 +6,7 @@ import dataclasses
 import gzip
 import json
 import tracemalloc
+import warnings
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,13 @@ def test_numbers_of_400_digits_in_hif_are_refused_with_their_place(where: dict[s
 def test_a_setting_of_400_digits_is_refused():
     with pytest.raises(ValueError, match=r"epochs expects a number below 2\^63"):
         override(Schedule(), f"epochs={10**400}")
+
+
+def test_a_setting_that_python_warns_of_is_a_text():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(InputError, match="epochs"):
+            override(Schedule(), "epochs=1is")
 
 
 def test_a_vocabulary_of_numbers_is_refused(tmp_path):

@@ -134,6 +134,25 @@ def test_damaged_settings_are_refused(tmp_path):
         anyorder.load(tmp_path)
 
 
+@pytest.mark.parametrize(("setting", "value"), [("channels_in", 2**31), ("channels_out", 10**400)])
+def test_settings_cannot_ask_for_more_than_the_weights_hold(setting, value, tmp_path):
+    MODULES["linear"]().save(tmp_path)
+    data = json.loads((tmp_path / "config.json").read_text())
+    data["model"]["settings"][setting] = value
+    (tmp_path / "config.json").write_text(json.dumps({"model": data["model"]}))
+    with pytest.raises(InputError, match=r"model\.safetensors does not belong to this model|config\.json"):
+        anyorder.load(tmp_path)
+
+
+def test_layers_cannot_be_more_than_the_weights_are(tmp_path):
+    HypergraphEncoder(head_channels=4, kernel="relu", **HYPER).save(tmp_path)
+    data = json.loads((tmp_path / "config.json").read_text())
+    data["model"]["settings"]["layers"] = 10**9
+    (tmp_path / "config.json").write_text(json.dumps({"model": data["model"]}))
+    with pytest.raises(InputError, match=r"has 1000000000 layers, and .*model\.safetensors only \d+ tensors"):
+        anyorder.load(tmp_path)
+
+
 def test_names_of_kernels():
     with pytest.raises(ValueError, match=r"kernel must be one of \['softmax', 'elu', 'relu', 'favor'\].* got 'rbf'"):
         Encoder(order_in=2, orders=(2,), kernel="rbf", **SIZES)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from anyorder.errors import InputError, reading
 from anyorder.files import read_json, read_sealed_json, write_sealed_json
-from anyorder.weights import WEIGHTS, load_weights, save_weights
+from anyorder.weights import WEIGHTS, check_weights, put_weights, read_weights, save_weights
 
 CONFIG = "config.json"
 _MODULES: dict[str, type[SavedModule]] = {}
@@ -96,13 +97,31 @@ def load_module(folder: str | Path, cls: type[SavedModule] | None = None) -> Sav
     folder = Path(folder)
     if not is_saved_module(folder):
         raise FileNotFoundError(f"{folder} is not a folder that save() of a module has written")
+    weights = read_weights(folder / WEIGHTS)
     with reading(folder / CONFIG, "a configuration of a module"):
         data = read_sealed_json(folder / CONFIG, ("model",))["model"]
         last = str(data.get("module", "")).rpartition(".")[2]
+        known = cls if cls is not None and cls.__name__ == last else None
+        _check_size(folder / WEIGHTS, weights, data, known)
         with torch.device("cpu"):
-            made = _make_module(data, cls if cls is not None and cls.__name__ == last else None)
-    load_weights(folder / WEIGHTS, made, cast=True)
+            made = _make_module(data, known)
+    put_weights(folder / WEIGHTS, weights, made, cast=True)
     return made.eval()
+
+
+def _check_size(path: Path, weights: dict[str, Tensor], data: dict[str, Any], cls: type[SavedModule] | None) -> None:
+    """Refuse settings that do not fit the weights before memory or time is taken for what they describe."""
+    for name in ("layers", "num_layers"):
+        count = data["settings"].get(name, 0)
+        if isinstance(count, int) and count > max(64, len(weights)):
+            raise InputError(f"the module has {count!s:.20} layers, and {path} only {len(weights)} tensors")
+    try:
+        with torch.device("meta"), warnings.catch_warnings():  # shapes without numbers
+            warnings.simplefilter("ignore", UserWarning)  # of layers without channels
+            planned = _make_module(data, cls)
+    except (RuntimeError, NotImplementedError):  # a module that works with numbers while it is built
+        return
+    check_weights(path, weights, planned)
 
 
 def _name(cls: type) -> str:

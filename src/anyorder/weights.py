@@ -29,7 +29,11 @@ def load_weights(path: Path, model: nn.Module, *, cast: bool = False) -> None:
 
     With ``cast`` the model takes the dtypes of the file; without, its own stay.
     """
-    weights = read_weights(path)
+    put_weights(path, read_weights(path), model, cast=cast)
+
+
+def put_weights(path: Path, weights: dict[str, Tensor], model: nn.Module, *, cast: bool = False) -> None:
+    """Put weights that were read from a file into a model, as ``load_weights`` does."""
     check_weights(path, weights, model)
     if cast:
         for name, tensor in model.state_dict(keep_vars=True).items():

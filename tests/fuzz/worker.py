@@ -12,7 +12,7 @@ from pathlib import Path
 from fuzz.readers import all_readers
 from fuzz.trial import Tally, fill, guard, run_trial
 
-LONGEST_TURN = 0.5
+LONGEST_TURN = 0.1
 """Seconds of the processor: slow readers do not keep the others waiting."""
 
 

@@ -8,6 +8,7 @@ import importlib
 import math
 import types
 import typing
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -220,7 +221,9 @@ def _parse(text: str) -> Any:
     if find_type(text) is not None:
         return make(text, {})
     try:
-        return _evaluate(ast.parse(text, mode="eval").body)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)  # of texts such as 1is: they are taken as they are
+            return _evaluate(ast.parse(text, mode="eval").body)
     except (SyntaxError, _NotAValue):
         return text
 
