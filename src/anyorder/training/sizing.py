@@ -8,26 +8,29 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from anyorder.ops.backends import use_compiling
 from anyorder.saving import CONFIG
 from anyorder.training.checkpoints import load_run
 from anyorder.training.loaders import Loaders
 from anyorder.training.run import Run, Splits
 
+_STEPS, _LONGEST = 4, 30.0
 LEAST_EPOCHS, SECONDS = 10, 200.0
 """Epochs at least where none are given, and the time that they are to fit."""
 
 
 def seconds_per_epoch(run: Run, splits: Splits) -> float:
-    """What an epoch will take, after two steps on this machine; the first one is not counted."""
+    """What an epoch will take, after a few steps on this machine; the first ones compile, and are not counted."""
     model = run.model.build(splits.shapes)
     loader, shares = Loaders(run, rank=0, world=1).train(splits.train)
-    took = 0.0
-    for _ in range(2):
-        batch = next(iter(loader))
-        began = time.perf_counter()
-        run.task.loss(model, batch).backward()
-        took = time.perf_counter() - began
-    return took * len(shares) * 1.3  # evaluation and optimiser
+    took: list[float] = []
+    with use_compiling("wait"):
+        while len(took) < _STEPS and sum(took) < _LONGEST:
+            batch = next(iter(loader))
+            began = time.perf_counter()
+            run.task.loss(model, batch).backward()
+            took.append(time.perf_counter() - began)
+    return min(took[1:] or took) * len(shares) * 1.3  # evaluation and optimiser
 
 
 def fitting_epochs(seconds: float, most: int, budget: float = SECONDS) -> int:

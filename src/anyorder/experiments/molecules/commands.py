@@ -11,11 +11,11 @@ from anyorder.training.own import (
     add_data,
     add_options,
     add_shares,
-    add_size,
     count,
     describe,
     model_folder,
     take_data,
+    tell,
     train,
 )
 
@@ -55,9 +55,13 @@ def add_train(parser: argparse.ArgumentParser) -> None:
         "--max-atoms", type=count, metavar="N", help="size limit: larger molecules are left out and reported"
     )
     add_shares(parser, "rows")
+    text = "answer with the network alone (default: with a forest beside it, as far as validation prefers that)"
+    parser.add_argument("--alone", action="store_true", help=text)
     parser.add_argument("--model", choices=MODELS, default="ours", help="model (default: ours)")
-    add_size(parser, layers="layers", dropout=0.1)
-    add_options(parser, "molecules", epochs=60, items="molecules", batch_size=32)
+    parser.add_argument("--channels", type=count, metavar="N", help="width of the model (default: after the number of rows)")
+    parser.add_argument("--layers", type=count, metavar="N", help="number of layers (default: after the number of rows)")
+    parser.add_argument("--dropout", type=float, default=0.1, metavar="SHARE", help="dropout (default: 0.1)")
+    add_options(parser, "molecules", epochs=100, items="molecules", batch_size=32)
 
 
 def add_explain(parser: argparse.ArgumentParser) -> None:
@@ -79,6 +83,15 @@ def add_explain(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="picture, .svg or .png (default: attention.svg)",
     )
+
+
+def size_for(rows: int) -> tuple[int, int]:
+    """Layers and channels for so many molecules to train on.
+
+    >>> size_for(500), size_for(2_000), size_for(100_000)
+    ((2, 32), (3, 32), (4, 64))
+    """
+    return (2, 32) if rows < 1_000 else (3, 32) if rows < 20_000 else (4, 64)
 
 
 def model_config(args: argparse.Namespace) -> Any:
@@ -112,8 +125,7 @@ def _take(args: argparse.Namespace) -> None:
     if not args.target:
         args.target = [target_column(seen, args.smiles)]
         said.append(f"asked: {args.target[0]!r} (--target)")
-    if said and not args.quiet:
-        print(printable("\n".join(said)))
+    tell(said, args)
 
 
 def _train(args: argparse.Namespace) -> int:
@@ -132,8 +144,10 @@ def _train(args: argparse.Namespace) -> int:
         max_atoms=args.max_atoms,
         valid=args.valid,
         test=args.test,
+        alone=args.alone,
     )
-    _report(task, args)
+    layers, channels = size_for(_report(task, args))
+    args.layers, args.channels = args.layers or layers, args.channels or channels
     run = Run(
         task,
         model_config(args),
@@ -143,25 +157,20 @@ def _train(args: argparse.Namespace) -> int:
         eval_batch_size=256,
         seed=args.seed,
     )
-    use = f"`anyorder predict {folder} --input FILE` applies it"
+    use = f"anyorder predict {folder} --input FILE  (a table with the same column of SMILES)"
     return train(run, args, folder, kind="molecules", data=args.data.name, use=use)
 
 
-def _report(task: Any, args: argparse.Namespace) -> None:
-    """Make the store of the table first, and say what is in it."""
+def _report(task: Any, args: argparse.Namespace) -> int:
+    """Make the store of the table first, and say what is left out; how many molecules train."""
     opened = task.open(args.data_dir, seed=args.seed, progress=not args.quiet)
-    parts = ", ".join(f"{len(opened.split[part])} for {name}" for part, name in _PARTS.items())
-    print(f"{len(opened.store)} molecules in {args.data}: {parts}")
     bad = opened.store.manifest.unreadable
     if bad:
-        print(f"{len(bad)} rows give no molecule and are left out:")
-        for each in bad[:10]:
-            print(f"  row {each.row}: {each.smiles!r}: {each.reason}")
-        if len(bad) > 10:
-            print(f"  and {len(bad) - 10} more, in {opened.store.path / 'manifest.json'}")
-
-
-_PARTS = {"train": "training", "valid": "validation", "test": "the test"}
+        lines = [f"{len(bad)} rows give no molecule and are left out:"]
+        lines += [f"  row {each.row}: {each.smiles!r}: {each.reason}" for each in bad[:10]]
+        lines += [f"  and {len(bad) - 10} more, in {opened.store.path / 'manifest.json'}"] if len(bad) > 10 else []
+        print(printable("\n".join(lines)))  # also where the user wants quiet: these rows are lost otherwise
+    return len(opened.split["train"])
 
 
 def _explain(args: argparse.Namespace) -> int:

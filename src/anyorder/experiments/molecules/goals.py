@@ -86,10 +86,10 @@ class Classification(nn.Module):
         """The likeliest class and the probability of each, as columns of a table."""
         columns: dict[str, list[str]] = {}
         for name, labels, logits in zip(self.names, self.labels, out.split(self.widths, 1), strict=True):
-            chances = _probabilities(logits).double()
-            columns[f"predicted_{name}"] = [labels[best] for best in chances.argmax(1).tolist()]
+            found = chances(logits).double()
+            columns[f"predicted_{name}"] = [labels[best] for best in found.argmax(1).tolist()]
             for n, label in enumerate(labels):
-                columns[f"probability_{name}_{label}"] = [f"{chance:.6g}" for chance in chances[:, n].tolist()]
+                columns[f"probability_{name}_{label}"] = [f"{chance:.6g}" for chance in found[:, n].tolist()]
         return columns
 
     def _each(self, out: Tensor, targets: Tensor) -> list[tuple[Tensor, Tensor]]:
@@ -142,7 +142,7 @@ def classification_metrics(collected: dict[str, Tensor], names: Sequence[str]) -
             continue
         total, count = total + float(_cross_entropy(logits, label).double().sum()), count + len(label)
         part = "" if len(names) == 1 else f"{name}/"
-        metrics[f"{part}accuracy"] = float((_probabilities(logits).argmax(1) == label).double().mean())
+        metrics[f"{part}accuracy"] = float((chances(logits).argmax(1) == label).double().mean())
         if logits.shape[1] == 1 and len(label.unique()) == 2:
             scores = require("sklearn.metrics", "train")
             metrics[f"{part}AUC"] = float(scores.roc_auc_score(label.numpy(), logits[:, 0].numpy()))
@@ -157,9 +157,15 @@ def _cross_entropy(logits: Tensor, label: Tensor) -> Tensor:
     return functional.cross_entropy(logits, known.long(), reduction="none")
 
 
-def _probabilities(logits: Tensor) -> Tensor:
+def chances(logits: Tensor) -> Tensor:
     """(molecule, class), also for two classes with one logit."""
     if logits.shape[1] > 1:
         return logits.softmax(1)
     second = logits.sigmoid()
     return torch.cat([1 - second, second], 1)
+
+
+def as_logits(found: Tensor) -> Tensor:
+    """Logits of probabilities (molecule, class): one for two classes, one for each of more."""
+    logs = found.clamp(min=1e-6).log()
+    return logs[:, 1:] - logs[:, :1] if found.shape[1] == 2 else logs

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from anyorder.experiments.molecules.beside import Beside
 from anyorder.experiments.molecules.graphs import UnreadableMoleculeError
 from anyorder.experiments.molecules.inputs import MoleculeInputs
 from anyorder.experiments.molecules.models import MoleculeModel
@@ -52,7 +53,8 @@ def predict_table(model: nn.Module, request: PredictRequest, *, smiles: str) -> 
     outcome = RowOutcome()
     with replacing(output) as temporary:
         with temporary.open("w", encoding="utf-8", newline="") as file, _bar(table.path.name) as advance:
-            _write(table, csv.writer(file), _predictions(model, config.inputs), outcome, advance)
+            predict = _predictions(model, config.inputs, Beside.load(request.folder))
+            _write(table, csv.writer(file), predict, outcome, advance)
         if outcome.rows == 0:
             raise ValueError(f"{table.path} has a header but no rows")
         if len(outcome.bad) == outcome.rows:
@@ -72,13 +74,19 @@ def read_molecules(texts: Sequence[str]) -> tuple[list[Molecule], list[int], dic
     return molecules, places, problems
 
 
+def answer(model: nn.Module, inputs: MoleculeInputs, beside: Beside | None, molecules: Sequence[Molecule]) -> Tensor:
+    """What a model answers for molecules, with the forest that may stand beside it."""
+    out: Tensor = model(inputs(molecules))
+    return out if beside is None else beside.blended(model.goal, out, [each.smiles for each in molecules])  # type: ignore[arg-type]
+
+
 Predict = Callable[[Sequence[Molecule]], dict[str, list[str]]]
 
 
-def _predictions(model: nn.Module, inputs: MoleculeInputs) -> Predict:
+def _predictions(model: nn.Module, inputs: MoleculeInputs, beside: Beside | None) -> Predict:
     def predict(molecules: Sequence[Molecule]) -> dict[str, list[str]]:
         with torch.inference_mode():
-            out = finite_answers(model(inputs(molecules)), "molecules")
+            out = finite_answers(answer(model, inputs, beside, molecules), "molecules")
             columns: dict[str, list[str]] = model.goal.columns(out)  # type: ignore[union-attr,operator]
         return columns
 

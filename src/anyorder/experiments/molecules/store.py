@@ -134,6 +134,7 @@ class Molecule:
     targets: NDArray[np.float64]
     row: int
     fingerprint: NDArray[np.uint8] | None = None  # packed bits
+    smiles: str = ""  # of molecules without a store
 
     @staticmethod
     def from_smiles(smiles: str, targets: Sequence[float] = (), row: int = 0) -> Molecule:
@@ -144,7 +145,7 @@ class Molecule:
         """
         graph = smiles_to_graph(smiles)
         packed = np.packbits(fingerprint(smiles))
-        return Molecule(graph.atoms, *_both_ways(graph.bonds), np.array(targets, np.float64), row, packed)
+        return Molecule(graph.atoms, *_both_ways(graph.bonds), np.array(targets, np.float64), row, packed, smiles)
 
 
 def _both_ways(bonds: NDArray[np.uint16]) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:

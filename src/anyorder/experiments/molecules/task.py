@@ -6,7 +6,7 @@ import hashlib
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -35,7 +35,7 @@ from anyorder.experiments.molecules.labels import LabelTable, find_labels
 from anyorder.experiments.molecules.models import MoleculeModel
 from anyorder.experiments.molecules.parts import MoleculePart, build_options, cache_dir, limited
 from anyorder.training.config import configurable
-from anyorder.training.run import ModelConfig, PredictRequest, Selection, Splits, Task
+from anyorder.training.run import Answers, ModelConfig, PredictRequest, Run, Selection, Splits, Task
 
 _TABLES = {table.name: table for table in (QM9_GAP, PCQM4MV2_2K, ESOL, FREESOLV, LIPOPHILICITY)}
 _TARGETS = {
@@ -85,6 +85,11 @@ class MoleculeTask(Task):
         for name, column in zip(self.target_names, targets.T, strict=True):
             if np.isnan(column).all():
                 raise ValueError(f"the target {name!r} has no value in the training part")
+            if np.nanmin(column) == np.nanmax(column):
+                value = np.nanmin(column)
+                raise ValueError(
+                    f"the target {name!r} is {value:g} everywhere in the training part: there is nothing to learn"
+                )
         std = np.nanstd(targets, axis=0)
         mean, std = np.nanmean(targets, axis=0), np.where(std > 0, std, 1.0)
         return MoleculeShapes("regression", self.target_names, tuple(mean.tolist()), tuple(std.tolist()))
@@ -194,11 +199,15 @@ class OwnMolecules(MoleculeTask):
     max_atoms: int | None = None
     valid: float = 0.1
     test: float = 0.1
+    """0: no test part; the validation part is reported, and then all rows train."""
+    everything: bool = False
+    alone: bool = False
+    """The network answers alone; otherwise a forest helps as far as validation prefers that."""
 
     def __post_init__(self) -> None:
         if not self.targets:
             raise ValueError("name at least one target column")
-        if min(self.valid, self.test) <= 0 or self.valid + self.test >= 1:
+        if self.valid <= 0 or self.test < 0 or self.valid + self.test >= 1:
             raise ValueError(f"valid and test must be shares of the rows, together below 1: got {self.valid}, {self.test}")
 
     @property
@@ -206,7 +215,17 @@ class OwnMolecules(MoleculeTask):
         return self.targets
 
     @property
+    def without_test(self) -> bool:
+        return self.test == 0 and not self.everything
+
+    @property
+    def score_name(self) -> str:
+        return "accuracy" if self.goal == "classification" else "MAE" if len(self.targets) == 1 else "scaled MAE"
+
+    @property
     def selection(self) -> Selection | None:
+        if self.everything:
+            return None
         if self.goal == "classification":
             return Selection("loss", "min")
         return Selection("MAE" if len(self.targets) == 1 else "scaled MAE", "min")
@@ -228,7 +247,27 @@ class OwnMolecules(MoleculeTask):
         shares = {"valid": self.valid, "test": self.test}
         opened = open_table(table, store, options, **shares, name=f"own-{seed}" if seed else "own", progress=progress)
         known = (~np.isnan(opened.store.targets())).sum(axis=1) > 0
-        return SplitMolecules(opened.store, {part: members[known[members]] for part, members in opened.split.items()})
+        parts = {part: members[known[members]] for part, members in opened.split.items()}
+        if self.test == 0:
+            parts["test"] = parts["valid"]
+        if self.everything:
+            parts["train"] = np.sort(np.concatenate([parts["train"], parts["valid"]]))
+        return SplitMolecules(opened.store, parts)
+
+    def load(self, *, seed: int, data_dir: Path | None) -> Splits:
+        splits = super().load(seed=seed, data_dir=data_dir)
+        return replace(splits, valid=None) if self.everything else splits
+
+    def describe(self, splits: Splits) -> list[str]:
+        sizes = [len(part) for part in (splits.train, splits.valid or (), splits.test)]  # type: ignore[arg-type]
+        what = f"{self.goal} of {', '.join(map(repr, self.targets))}"
+        return [f"{what}: {sizes[0]:,} molecules to train on, {sizes[1]:,} to validate, {sizes[2]:,} to test"]
+
+    def conclude(self, run: Run, model: nn.Module, splits: Splits, folder: Path) -> list[Answers]:
+        """The answer (network, forest or both, as validation says), what it is made of, and the mean."""
+        from anyorder.experiments.molecules.beside import stand_beside
+
+        return stand_beside(run, model, splits, folder)
 
     def shapes(self, opened: SplitMolecules) -> MoleculeShapes:
         if self.goal == "regression":
