@@ -22,9 +22,9 @@ from anyorder.training.answers import finite_answers
 FEW = ["--epochs", "3", "--quiet", "--minutes", "1e-9", "--out", "model"]
 
 
-def write_sets(path: Path, label: int = 1) -> None:
+def write_sets(path: Path, last: int = 1) -> None:
     points = np.random.default_rng(0).normal(size=(30, 4, 2))
-    np.savez(path, features=points, partition=label * np.tile([0, 0, 1, 1], 30))
+    np.savez(path, features=points, partition=np.tile([0, 0, 1, last], 30))
 
 
 def write_molecules(path: Path, scale: float = 1.0) -> None:

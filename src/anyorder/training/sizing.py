@@ -14,7 +14,7 @@ from anyorder.training.checkpoints import load_run
 from anyorder.training.loaders import Loaders
 from anyorder.training.run import Run, Splits
 
-_STEPS, _LONGEST = 4, 30.0
+_STEPS, _LONGEST = 5, 5.0
 LEAST_EPOCHS, SECONDS = 10, 200.0
 """Epochs at least where none are given, and the time that they are to fit."""
 
@@ -25,12 +25,12 @@ def seconds_per_epoch(run: Run, splits: Splits) -> float:
     loader, shares = Loaders(run, rank=0, world=1).train(splits.train)
     took: list[float] = []
     with use_compiling("wait"):
-        while len(took) < _STEPS and sum(took) < _LONGEST:
+        while len(took) < 3 or (len(took) < _STEPS and sum(took[2:]) < _LONGEST):
             batch = next(iter(loader))
             began = time.perf_counter()
             run.task.loss(model, batch).backward()
             took.append(time.perf_counter() - began)
-    return min(took[1:] or took) * len(shares) * 1.3  # evaluation and optimiser
+    return min(took) * len(shares) * 1.3  # evaluation and optimiser
 
 
 def fitting_epochs(seconds: float, most: int, budget: float = SECONDS) -> int:

@@ -105,7 +105,7 @@ def _train(args: argparse.Namespace) -> int:
         eval_batch_size=4096,
         seed=args.seed,
     )
-    use = f"`anyorder predict {folder} --candidates FILE` scores tuples, --complete ranks what fits others"
+    use = f"anyorder predict {folder} --candidates FILE  (scores tuples, --complete ranks what fits others)"
     return train(run, args, folder, kind="hyperedges", data=args.data.name, use=use)
 
 

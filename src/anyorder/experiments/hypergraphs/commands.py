@@ -64,7 +64,7 @@ def _train(args: argparse.Namespace) -> int:
     optimiser = Optimiser(learning_rate=1e-2, weight_decay=5e-4)
     task = _with_inputs(_task(args), args)
     run = Run(task, MODELS[names[args.model]], optimiser, schedule, batch_size=1, seed=args.seed)
-    use = f"`anyorder predict {folder}` writes a class for every node"
+    use = f"anyorder predict {folder}  (writes a class for every node)"
     return train(run, args, folder, kind="hypergraph", data=source.name, use=use)
 
 

@@ -87,8 +87,7 @@ def _train(args: argparse.Namespace) -> int:
         batch_size=args.batch_size,
         seed=args.seed,
     )
-    print(f"{len(sets)} sets in {args.data}, labelled by {sets.kind.value}")
-    use = f"`anyorder predict {folder} --input FILE` writes {sets.kind.value}"
+    use = f"anyorder predict {folder} --input FILE  (writes {sets.kind.value})"
     return train(run, args, folder, kind="set-to-graph", data=args.data.name, use=use)
 
 

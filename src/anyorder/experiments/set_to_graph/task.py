@@ -26,7 +26,7 @@ from anyorder.extras import require
 from anyorder.files import file_digest
 from anyorder.training.answers import finite_answers
 from anyorder.training.config import configurable
-from anyorder.training.run import ModelConfig, PredictRequest, Selection, Splits, Task
+from anyorder.training.run import Answers, ModelConfig, PredictRequest, Run, Selection, Splits, Task
 
 SoftF1 = Literal["sum", "mean"]
 
@@ -130,9 +130,11 @@ class SetsFromFile(PairTask):
     valid: float = 0.1
     test: float = 0.1
     f1_over_sets: SoftF1 = "mean"
+    everything: bool = False
+    """Train on all sets and choose nothing: what follows where there is no test part (``test=0``)."""
 
     def __post_init__(self) -> None:
-        if not (0 < self.valid < 1 and 0 < self.test < 1 and self.valid + self.test < 1):
+        if not (0 < self.valid < 1 and 0 <= self.test < 1 and self.valid + self.test < 1):
             raise ValueError(f"the shares for validation and test must leave some: got {self.valid} and {self.test}")
 
     @property
@@ -144,23 +146,59 @@ class SetsFromFile(PairTask):
         return self.f1_over_sets
 
     @property
-    def selection(self) -> Selection:
-        return Selection("F1", "max")
+    def selection(self) -> Selection | None:
+        return None if self.everything else Selection("F1", "max")
+
+    @property
+    def score_name(self) -> str:
+        return "F1"
+
+    @property
+    def without_test(self) -> bool:
+        return self.test == 0 and not self.everything
+
+    def describe(self, splits: Splits) -> list[str]:
+        shapes = splits.shapes
+        assert isinstance(shapes, SetShapes)
+        sizes = [len(part) for part in (splits.train, splits.valid or (), splits.test)]  # type: ignore[arg-type]
+        points = f"sets of at most {shapes.max_points} points with {shapes.channels} features, labelled by {self.labels}"
+        return [f"{points}: {sizes[0]:,} to train on, {sizes[1]:,} to validate, {sizes[2]:,} to test"]
+
+    def conclude(self, run: Run, model: nn.Module, splits: Splits, folder: Path) -> list[Answers]:
+        """The model, and a distance tuned on training sets."""
+        from anyorder.experiments.set_to_graph.threshold import tuned_threshold
+        from anyorder.training.outcome import collect
+
+        cheap = tuned_threshold(self, splits.train)  # type: ignore[arg-type]
+        theirs = collect(run, cheap, splits.test)
+        return [Answers("model", collect(run, model, splits.test)), Answers("baseline: tuned distance", theirs)]
 
     def load(self, *, seed: int, data_dir: Path | None) -> Splits:
         sets = read_sets(self.data)
         if sets.kind is not self.answers:
             raise ValueError(f"{self.data}: expected sets labelled by {self.labels}, got {sets.kind.value}")
-        valid, test = (max(1, round(share * len(sets))) for share in (self.valid, self.test))
+        valid, test = (max(1, round(share * len(sets))) if share else 0 for share in (self.valid, self.test))
         if valid + test >= len(sets):
             raise ValueError(f"{self.data}: {len(sets)} sets are too few to train, validate and test: expected at least 3")
         order = np.random.default_rng(seed).permutation(len(sets)).tolist()
         parts = [order[valid + test :], order[:valid], order[valid : valid + test]]
+        if self.test == 0:
+            parts = [order if self.everything else parts[0], parts[1], parts[1]]
+        _check_labels(sets, self.data)
         constants = standardise(sets[number] for number in parts[0])
         largest = max(len(sample.points) for sample in sets.sets)
         shapes = SetShapes(sets.channels, largest, **constants)
         train, held, tested = (Subset(StandardisedSets(sets, shapes), part) for part in parts)
-        return Splits(train, held, tested, shapes, digest=file_digest(self.data))
+        return Splits(train, None if self.everything else held, tested, shapes, digest=file_digest(self.data))
+
+
+def _check_labels(sets: Any, path: str) -> None:
+    """Refuse labels that say the same of all pairs."""
+    seen = [sample.adjacency[~np.eye(len(sample.points), dtype=np.bool_)] for sample in sets.sets]
+    found = np.concatenate([np.unique(each) for each in seen]) if seen else np.zeros(0)
+    if len(found) and len(np.unique(found)) == 1:
+        what = "all points of every set belong together" if found[0] else "no two points of any set belong together"
+        raise ValueError(f"{path}: {what}: there is nothing to learn")
 
 
 def summed_partition_loss(logits: Tensor, batch: SetBatch) -> Tensor:

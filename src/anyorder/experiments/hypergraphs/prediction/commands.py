@@ -22,5 +22,5 @@ def train_sets(args: argparse.Namespace) -> int:
     task = OwnEdgeSets(hif=path, **shares) if args.hif else OwnEdgeSets(edges=path, **shares)
     schedule = Schedule(epochs=args.epochs, patience=args.patience)
     run = Run(task, models[args.model], Optimiser("adam", args.learning_rate), schedule, batch_size=1, seed=args.seed)
-    use = f"`anyorder predict {folder} --candidates FILE` scores sets of nodes, one per line"
+    use = f"anyorder predict {folder} --candidates FILE  (scores sets of nodes, one per line)"
     return train(run, args, folder, kind="hyperedges", data=source.name, use=use)
