@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
+from anyorder.algebra import Sharing
 from anyorder.bench.fits import aligned
 from anyorder.bench.graphs import barabasi_albert
 from anyorder.bench.measure import Clock, Timing, measure
@@ -59,7 +60,15 @@ def compare(name: str, work: Callable[[], object], *, clock: Clock = "cpu", repe
 
 
 def encoder_layer(
-    *, channels: int, edges: int, heads: int = 4, head_channels: int = 8, coupling: Coupling = "relaxed", seed: int = 0
+    *,
+    channels: int,
+    edges: int,
+    heads: int = 4,
+    head_channels: int = 8,
+    coupling: Coupling = "relaxed",
+    sharing: Sharing = "none",
+    output_rank: int | None = None,
+    seed: int = 0,
 ) -> tuple[EncoderLayer, Features]:
     """Enc_2->2(channels, head_channels, heads) with a kernel, and features on a Barabasi-Albert graph."""
     torch.manual_seed(seed)
@@ -71,6 +80,8 @@ def encoder_layer(
         head_channels=head_channels,
         kernel=RandomFeatures(),
         coupling=coupling,
+        sharing=sharing,
+        output_rank=output_rank,
     )
     index = barabasi_albert(edges, seed=seed)
     return layer, Features(index, torch.randn(index.num_entries, channels))

@@ -9,6 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from anyorder.algebra import Sharing
 from anyorder.extras import require
 from anyorder.layers import Kernel, RandomFeatures, Softmax
 from anyorder.layers.attention import Coupling
@@ -53,6 +54,7 @@ class HigherOrder:
     layout: Layout
     kernel: Kernel | None = None
     coupling: Coupling | None = None
+    sharing: Sharing = "none"
 
     def build(self) -> nn.Module:
         orders = (2,) * LAYERS + (0,)
@@ -68,6 +70,7 @@ class HigherOrder:
             head_channels=HEAD_CHANNELS,
             kernel=self.kernel,
             coupling=self.coupling,
+            sharing=self.sharing,
         )
 
     def on(self, graph: SparseIndexSet, model: nn.Module | None = None) -> Workload:

@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from anyorder.algebra import SHARINGS
+
 _SCALING = """Time and memory of a forward pass and a training step against the number of edges, on Barabasi-Albert graphs
 with 5 links per new node: the runtime figure of the paper. Each model and size runs in a process of its own; a model that
 runs out of memory or time is not tried on larger graphs. DIR gets scaling.csv and scaling.png; the same command resumes
@@ -61,6 +63,9 @@ def _add_layer(kinds: Any) -> None:
     parser.add_argument(
         "--coupling", choices=("relaxed", "exact"), default="relaxed", help="coupling of keys and queries (default: relaxed)"
     )
+    text = "weights that classes have in common: none, keys, queries, 'keys and queries' (default: none)"
+    parser.add_argument("--sharing", choices=SHARINGS, default="none", metavar="WHAT", help=text)
+    parser.add_argument("--output-rank", type=int, metavar="R", help="rank of the output matrices (default: whole)")
     parser.add_argument("--step", action="store_true", help="measure forward and backward passes, too")
     _add_clock(parser)
     parser.set_defaults(run=_layer)
@@ -105,16 +110,17 @@ def _layer(args: argparse.Namespace) -> int:
     from anyorder.bench.layer import compare_layer, encoder_layer, list_products, report
     from anyorder.ops.backends import wait_for_loops
 
-    _check(args, "channels", "edges", "heads", "head_channels", "threads")
+    _check(args, "channels", "edges", "heads", "head_channels", "output_rank", "threads")
     wait_for_loops()
     torch.set_num_threads(args.threads)
-    layer, x = encoder_layer(
-        channels=args.channels, edges=args.edges, heads=args.heads, head_channels=args.head_channels, coupling=args.coupling
-    )
+    names = ("channels", "edges", "heads", "head_channels", "coupling", "sharing", "output_rank")
+    layer, x = encoder_layer(**{name: getattr(args, name) for name in names})
     found = compare_layer(layer, x, step=args.step, clock=args.clock)
     size = f"{x.index.num_entries - x.num_nodes:,} directed edges, {x.num_nodes:,} nodes"
     print(f"Enc_2->2({args.channels}, {args.head_channels}, {args.heads}), {args.coupling}, on {size}")
+    print(f"sharing: {args.sharing}; {sum(weight.numel() for weight in layer.parameters()):,} parameters")
     for each in found:
-        print(f"\nmatrix products of the {each.name}\n{list_products(each.products)}")
+        total = sum(count * product.operations for product, count in each.products.items()) / 1e6
+        print(f"\nmatrix products of the {each.name}: {total:,.1f} MFLOP\n{list_products(each.products)}")
     print(f"\n{args.clock} seconds on {args.threads} threads\n{report(found)}")
     return 0

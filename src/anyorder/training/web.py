@@ -98,6 +98,8 @@ def _attention(layer: EquivariantAttention) -> dict[str, Any]:
     for kernel in layer.kernels:
         if not isinstance(kernel, Softmax):
             raise InputError(f"only softmax attention can be exported to a web page, got {kernel}")
+    if layer.sharing != "none" or layer.output_rank is not None:
+        raise InputError("only attention without shared weights and of whole output matrices can be exported to a web page")
     maps: dict[str, Any] = {"query": layer.query, "key": layer.key, "pointwise": layer.pointwise}
     return {
         "heads": layer.heads,

@@ -7,6 +7,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
+from anyorder.algebra import Sharing
 from anyorder.layers import Kernel, Softmax
 from anyorder.layouts import Features
 from anyorder.models import Encoder, EquivariantMLP
@@ -47,6 +48,7 @@ class GraphEncoder(ModelConfig):
     coupling: Literal["relaxed", "exact"] | None = None
     classes: Literal["all", "without global"] = "all"
     dropout: float = 0.0
+    sharing: Sharing = "none"
 
     def build(self, shapes: ChainShapes) -> nn.Module:
         return OnNodes(
@@ -62,6 +64,7 @@ class GraphEncoder(ModelConfig):
                 coupling=self.coupling,
                 classes=self.classes,
                 dropout=self.dropout,
+                sharing=self.sharing,
             )
         )
 

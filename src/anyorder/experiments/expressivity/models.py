@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from anyorder.experiments.expressivity.baselines import GraphIsomorphismNetwork, ProvablyPowerfulNetwork
 from anyorder.experiments.expressivity.graphs import Graph
-from anyorder.experiments.expressivity.networks import NodeMLP, OnGraphs, OnNodes, StandardisedMLP
+from anyorder.experiments.expressivity.networks import AnswersAtNodes, NodeMLP, OnGraphs, StandardisedMLP
 from anyorder.layers import Kernel, Softmax
 from anyorder.layouts import (
     AllTuples,
@@ -181,7 +181,7 @@ class OrderEncoder(OrderModel):
         with torch.no_grad():
             for weight in (weight for weight in made.parameters() if weight.ndim > 1):
                 weight.mul_(self.gain)
-        return OnNodes(made, self.channels, shapes.channels_out) if shapes.per_node else OnGraphs(made)
+        return AnswersAtNodes(made, self.channels, shapes.channels_out) if shapes.per_node else OnGraphs(made)
 
 
 @configurable

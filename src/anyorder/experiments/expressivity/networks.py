@@ -109,7 +109,7 @@ class NodeMLP(nn.Module):
         return torch.stack(answers).sum(0)
 
 
-class OnNodes(nn.Module):
+class AnswersAtNodes(nn.Module):
     """A model of tuples, read at each node by an MLP of the sums over the tuples that it is first in."""
 
     def __init__(self, model: nn.Module, channels: int, channels_out: int) -> None:

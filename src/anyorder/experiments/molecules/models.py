@@ -11,6 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from anyorder.algebra import Sharing
 from anyorder.experiments.molecules.baselines import (
     CategoricalEncoder,
     FingerprintMLP,
@@ -21,7 +22,7 @@ from anyorder.experiments.molecules.baselines import (
 from anyorder.experiments.molecules.batch import MoleculeBatch
 from anyorder.experiments.molecules.goals import Goal, MoleculeShapes, goal_of
 from anyorder.experiments.molecules.graphs import ATOM_FEATURES, BOND_FEATURES
-from anyorder.experiments.molecules.inputs import MoleculeInputs
+from anyorder.experiments.molecules.inputs import Layer, MoleculeInputs
 from anyorder.layers import EncoderLayer, EquivariantLinear, Kernel, RandomFeatures, Softmax
 from anyorder.layouts import Features
 from anyorder.models import EquivariantMLP
@@ -132,10 +133,12 @@ class MoleculeEncoder(MoleculeModel):
     coupling: Literal["relaxed", "exact"] | None = None
     classes: Literal["all", "without global"] = "all"
     dropout: float = 0.1
+    sharing: Sharing = "none"
 
     @property
     def inputs(self) -> MoleculeInputs:
-        return MoleculeInputs(2, "softmax" if isinstance(self.kernel, Softmax) else self.coupling or "relaxed")
+        layer: Layer = "softmax" if isinstance(self.kernel, Softmax) else self.coupling or "relaxed"
+        return MoleculeInputs(2, layer, sharing=self.sharing)
 
     def network(self, channels_out: int) -> nn.Module:
         inner = [
@@ -149,6 +152,7 @@ class MoleculeEncoder(MoleculeModel):
                 coupling=self.coupling,
                 classes=self.classes,
                 dropout=self.dropout,
+                sharing=self.sharing,
             )
             for _ in range(self.layers)
         ]

@@ -11,7 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from anyorder.algebra import attention_program, classes
+from anyorder.algebra import Sharing, attention_program, classes
 from anyorder.experiments.set_to_graph.baselines.flat_mlp import FlatMLPConfig
 from anyorder.experiments.set_to_graph.baselines.knn_gnn import KnnGraphNetworkConfig
 from anyorder.experiments.set_to_graph.baselines.pairs import PairBasis, PairModel, PairModelConfig, Pooling, mlp
@@ -41,6 +41,7 @@ class CollateIndexed:
 
     coupling: Literal["relaxed", "exact"] | None
     """Of a kernel in linear time; None for softmax."""
+    sharing: Sharing = "none"
 
     def __call__(self, samples: Sequence[SetSample]) -> IndexedSets:
         sets = collate_sets(samples)
@@ -53,7 +54,8 @@ class CollateIndexed:
         mode = self.coupling or "softmax"
         for order in (1, 2):
             target = nodes.with_order(order)
-            nodes.plan(target).prepare(attention_program(1, order, classes(1, order), (mode, mode), order == 1))
+            program = attention_program(1, order, classes(1, order), (mode, mode), order == 1, self.sharing)
+            nodes.plan(target).prepare(program)
 
 
 @lru_cache(maxsize=4)
@@ -146,6 +148,7 @@ class SetEncoder(PairModelSettings):
     coupling: Literal["relaxed", "exact"] | None = None
     dropout: float = 0.1
     own_diagonal: bool = False
+    sharing: Sharing = "none"
 
     def build(self, shapes: SetShapes) -> nn.Module:
         encoder = Encoder(
@@ -159,11 +162,12 @@ class SetEncoder(PairModelSettings):
             kernel=self.kernel,
             coupling=self.coupling,
             dropout=self.dropout,
+            sharing=self.sharing,
         )
         return PairEncoder(encoder, head=self.head, own_diagonal=self.own_diagonal)
 
     def collate(self) -> Callable[[Sequence[SetSample]], SetBatch]:
-        return CollateIndexed(None if isinstance(self.kernel, Softmax) else self.coupling or "relaxed")
+        return CollateIndexed(None if isinstance(self.kernel, Softmax) else self.coupling or "relaxed", self.sharing)
 
 
 @configurable
