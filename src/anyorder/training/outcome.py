@@ -43,7 +43,8 @@ class Outcome:
 def conclude(run: Run, folder: Path, record: Record, *, data_dir: Path | None = None) -> Outcome:
     """Score a trained model and what stands beside it on the test part, and write both into the record."""
     splits = run.task.load(seed=run.seed, data_dir=data_dir)
-    found = run.task.conclude(run, load_model(folder)[1], splits, folder)
+    model = load_model(folder)[1]
+    found = run.task.conclude(run, model, splits, folder) or [Answers("model", collect(run, model, splits.test))]
     rows = [(each.title, scores(run.task, each.collected)) for each in found]
     known = split_metrics(run.task.metrics(found[0].collected))
     parts = {part: values for part, values in known.items() if part}
