@@ -52,7 +52,7 @@ def _draw_row(field: Any, place: int, record: Record) -> None:
         share = pairs / total
         colour = ABSENT if judged == 0 else colours(share)
         field.add_patch(patches.Rectangle((column - 0.48, place - 0.44), 0.96, 0.88, color=colour, lw=0))
-        text = "not judged" if judged == 0 else f"{pairs}" if judged == total else f"{pairs} of {judged} judged"
+        text = "not judged" if judged == 0 else f"{pairs}" if judged == total else f"{pairs} of {judged}"
         field.text(column, place, text, ha="center", va="center", fontsize=8, color="white" if share > 0.5 else INK)
     whole = record.metrics[""]
     field.text(len(GROUPS) - 0.1, place, f"{int(whole['pairs'])}", ha="center", va="center", fontsize=9, weight="bold")
@@ -76,7 +76,7 @@ def _finish(field: Any, cost: Any, rows: list[str], chosen: dict[str, Record]) -
         for side in axes.spines.values():
             side.set_visible(False)
     field.tick_params(length=0)
-    field.set_title("Pairs of BREC that are told apart", fontsize=11, loc="left")
+    field.set_title("Pairs of BREC that are told apart (n of m: m were judged)", fontsize=11, loc="left")
     cost.set_title("what it costs", fontsize=11, loc="left")
 
 
