@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LOG := $(VENV)/pip.log
-EXTRAS := fast,train,pyg,molecules,jets,hypergraphs,plot,dev
+EXTRAS := fast,train,pyg,molecules,jets,hypergraphs,plot,onnx,dev
 export OMP_NUM_THREADS ?= 2
 
 .PHONY: demo test test-slow check setup bench clean fuzz kill docs test-browser

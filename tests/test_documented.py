@@ -1,15 +1,30 @@
-"""Every argument of every public class is documented."""
+"""Every argument of every public class and function is documented, tensors with their shape, and an example runs."""
 
 from __future__ import annotations
 
 import inspect
 import re
+from typing import Any
 
 import pytest
+from torch import Tensor
 
 import anyorder
+import anyorder.algebra
+import anyorder.convert
 import anyorder.pyg
+import anyorder.testing
 
+FUNCTIONS = {
+    f"{home.__name__}.{name}": found
+    for home in (anyorder, anyorder.pyg, anyorder.convert, anyorder.testing, anyorder.algebra)
+    for name in getattr(home, "__all__", vars(home))
+    if not name.startswith("_")
+    and inspect.isroutine(found := inspect.unwrap(getattr(home, name)))
+    and found.__module__.startswith("anyorder")
+}
+ELSEWHERE = {"read_npz": "write_npz", "write_hif": "read_hif"}
+"""Names whose example stands at another, which needs both."""
 PUBLIC = {
     name: found
     for home in (anyorder, anyorder.pyg)
@@ -18,14 +33,26 @@ PUBLIC = {
 }
 
 
+def described(found: Any) -> dict[str, str]:
+    """What stands behind the colons of the sections Args and Attributes, by the name before."""
+    text = inspect.getdoc(found) or ""
+    texts: dict[str, str] = {}
+    for section in re.findall(r"^(?:Args|Attributes):\n((?:[ ]{4}.*\n?|\n)*)", text, re.MULTILINE):
+        for names, said in re.findall(r"^ {4}(\S[^:]*):((?:.*\n?(?: {8}.*\n?)*))", section, re.MULTILINE):
+            texts.update(dict.fromkeys((part.strip() for part in names.split(",")), said))
+    return texts
+
+
 def documented(cls: type) -> set[str]:
     """The names before the colons of the sections Args and Attributes."""
-    text = inspect.getdoc(cls) or ""
-    names: set[str] = set()
-    for section in re.findall(r"^(?:Args|Attributes):\n((?:[ ]{4}.*\n?|\n)*)", text, re.MULTILINE):
-        for line in re.findall(r"^ {4}(\S[^:]*):", section, re.MULTILINE):
-            names.update(part.strip() for part in line.split(","))
-    return names
+    return set(described(cls))
+
+
+def shapeless(found: Any, texts: dict[str, str]) -> list[str]:
+    """Arguments that are tensors and whose shape nobody says, as (rows, channels)."""
+    given = inspect.signature(found).parameters.values()
+    tensors = [each.name for each in given if re.match(r"Tensor\b", str(each.annotation))]
+    return [name for name in tensors if not re.search(r"\(\w[^)]*[,)]|as (?:of|in) ", texts.get(name, ""))]
 
 
 def arguments(cls: type) -> list[str]:
@@ -40,6 +67,23 @@ def test_arguments_are_documented(name):
     owner = next(base for base in cls.__mro__ if "__init__" in vars(base))  # a class that takes what its base takes
     missing = [argument for argument in arguments(cls) if argument not in documented(cls) | documented(owner)]
     assert not missing, f"{name}: {missing}"
+    assert not shapeless(cls.__init__, described(owner) | described(cls))
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_functions_are_documented_with_shapes_and_an_example(name):
+    found = FUNCTIONS[name]
+    texts = described(found)
+    assert not [argument for argument in inspect.signature(found).parameters if argument not in texts]
+    assert not shapeless(found, texts)
+    shown = ELSEWHERE.get(found.__name__, found.__name__)
+    text = inspect.getdoc(inspect.unwrap(getattr(inspect.getmodule(found), shown))) or ""
+    assert ">>> " in text and f"{found.__name__}(" in text
+
+
+@pytest.mark.parametrize("name", sorted(set(anyorder.pyg.__all__) & set(PUBLIC)))
+def test_classes_for_pyg_have_an_example(name):
+    assert ">>> " in (inspect.getdoc(PUBLIC[name]) or "")
 
 
 def test_the_walk_finds_what_is_missing():
@@ -53,3 +97,16 @@ def test_the_walk_finds_what_is_missing():
         def __init__(self, a: int, b: int, c: int) -> None: ...
 
     assert [each for each in arguments(Bare) if each not in documented(Bare)] == ["c"]
+
+
+def test_the_walk_finds_tensors_without_a_shape():
+    def bare(a: Tensor, b: Tensor | None, c: int) -> None:
+        """One sentence.
+
+        Args:
+            a: (rows, channels).
+            b: some numbers.
+            c: one number.
+        """
+
+    assert shapeless(bare, described(bare)) == ["b"]

@@ -13,6 +13,7 @@ PAGES = {
     "models": ("Models", "anyorder.models"),
     "algebra": ("Algebra", "anyorder.algebra"),
     "convert": ("Conversion", "anyorder.convert"),
+    "pyg": ("PyTorch Geometric", "anyorder.pyg"),
     "estimators": ("Estimators", "anyorder.estimators"),
     "testing": ("Testing", "anyorder.testing"),
     "training": ("Training", "anyorder.training.checkpoints"),

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         MixedEncoder,
         PropagationEncoder,
         SymmetricEncoder,
+        export,
         mixed_linear,
     )
     from anyorder.saving import SavedModule
@@ -86,6 +87,7 @@ _HOMES = {
         "MixedEncoder",
         "PropagationEncoder",
         "SymmetricEncoder",
+        "export",
         "mixed_linear",
     ),
     "anyorder.saving": ("SavedModule",),
@@ -127,6 +129,7 @@ __all__ = [
     "TuplesWithin",
     "collate",
     "experiments",
+    "export",
     "lift",
     "load",
     "mixed_linear",

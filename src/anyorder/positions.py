@@ -34,6 +34,16 @@ def laplacian_positions(edge_index: Tensor, graph: Tensor, num_graphs: int, chan
     tensor([[0.5000, 0.2500, 0.0000],
             [0.0000, 0.5000, 0.0000],
             [0.5000, 0.2500, 0.0000]])
+
+    Args:
+        edge_index: (2, edges), int64.
+        graph: (nodes,), int64, the graph of each node.
+        num_graphs: number of graphs.
+        channels: number of eigenvectors.
+        seed: of the start of the iterations.
+
+    Returns:
+        (nodes, channels).
     """
     _check(edge_index, graph, channels)
     positions = torch.zeros(len(graph), channels, device=graph.device)
@@ -55,6 +65,16 @@ def random_walk_positions(edge_index: Tensor, graph: Tensor, num_graphs: int, st
     >>> triangle = torch.tensor([[0, 1, 2], [1, 2, 0]])
     >>> random_walk_positions(triangle, torch.zeros(3, dtype=torch.long), 1, 2)[0]
     tensor([0.5000, 0.2500])
+
+    Args:
+        edge_index: (2, edges), int64.
+        graph: (nodes,), int64, the graph of each node.
+        num_graphs: number of graphs.
+        steps: number of channels.
+        seed: of the random signs.
+
+    Returns:
+        (nodes, steps).
     """
     _check(edge_index, graph, steps)
     positions = torch.zeros(len(graph), steps, device=graph.device)
@@ -71,7 +91,17 @@ def random_walk_positions(edge_index: Tensor, graph: Tensor, num_graphs: int, st
 
 
 def flip_signs(positions: Tensor, graph: Tensor, num_graphs: int, generator: torch.Generator | None = None) -> Tensor:
-    """Every eigenvector of every graph times +1 or -1 at random; for training, where no sign is the right one."""
+    """Every eigenvector of every graph times +1 or -1 at random; for training, where no sign is the right one.
+
+    >>> flip_signs(torch.ones(2, 3), torch.zeros(2, dtype=torch.long), 1).abs().sum()
+    tensor(6.)
+
+    Args:
+        positions: (nodes, channels).
+        graph: (nodes,), int64, the graph of each node.
+        num_graphs: number of graphs.
+        generator: of the signs; None takes torch's own.
+    """
     signs = torch.randint(0, 2, (num_graphs, positions.shape[1]), generator=generator, device=positions.device)
     return positions * (2 * signs - 1).to(positions.dtype)[graph]
 

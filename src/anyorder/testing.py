@@ -30,6 +30,14 @@ def random_index_set(
 
     >>> random_index_set(2, num_nodes=4, num_graphs=1, density=1.0).num_entries
     16
+
+    Args:
+        order: number of nodes in a tuple.
+        num_nodes, num_graphs: nodes of all graphs together, and graphs; of a grid, places for the nodes of a graph.
+        layout: ``"sparse"``, ``"dense"`` (a grid) or ``"complete"``.
+        density: share of the tuples, or of the nodes of a grid, that are there.
+        like: an index set on the same nodes.
+        generator: of what is drawn; None takes torch's own.
     """
     if like is not None:
         every = like.complete(order).tuples
@@ -69,6 +77,11 @@ def random_features(
 
     >>> random_features(order=1, channels=4).rows.shape
     torch.Size([3, 4])
+
+    Args:
+        order, num_nodes, num_graphs, layout, density, generator: as of ``random_index_set``.
+        channels: width of the values.
+        dtype: their type.
     """
     index = random_index_set(
         order, num_nodes=num_nodes, num_graphs=num_graphs, layout=layout, density=density, generator=generator
@@ -80,6 +93,10 @@ def assert_equivariant(
     module: Module, x: Features, target: IndexSet | None = None, *, tolerance: float | None = None, seed: int = 0
 ) -> None:
     """Check that renaming nodes, and reordering entries, does the same to the output of a module and nothing else.
+
+    >>> from anyorder import EquivariantLinear
+    >>> layer = EquivariantLinear(order_in=1, order_out=1, channels_in=3, channels_out=2).double()
+    >>> assert_equivariant(layer, random_features(order=1, channels=3))
 
     Args:
         module: takes features, and the target where one is given.

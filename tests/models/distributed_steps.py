@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 from anyorder import Encoder, Features, RandomFeatures, SparseIndexSet, collate
@@ -29,7 +30,7 @@ def graph(seed: int) -> Features:
 
 
 def batch(step: int, rank: int, per_process: int) -> Features:
-    first = (step * dist.get_world_size() + rank) * per_process
+    first = step * dist.get_world_size() * 2 + rank * per_process
     return collate([graph(number) for number in range(first, first + per_process)])
 
 
@@ -52,9 +53,20 @@ def train(wrapped: nn.Module, batches: Callable[[int], list[Features]]) -> None:
     for step in range(STEPS):
         optimiser.zero_grad()
         parts = batches(step)
-        for part in parts:
-            (wrapped(part).rows.square().mean() / len(parts)).backward()
+        for number, part in enumerate(parts):
+            with held(wrapped, number + 1 < len(parts)):
+                (wrapped(part).rows.square().mean() / len(parts)).backward()
         optimiser.step()
+
+
+@contextmanager
+def held(wrapped: nn.Module, hold: bool) -> Iterator[None]:
+    """Gradients are added up in each process while ``hold``, and exchanged after."""
+    if isinstance(wrapped, FSDPModule):
+        wrapped.set_requires_gradient_sync(not hold)
+    waits = hold and isinstance(wrapped, DistributedDataParallel)
+    with wrapped.no_sync() if waits else nullcontext():  # type: ignore[operator]
+        yield
 
 
 def alone() -> list[Tensor]:
@@ -76,6 +88,8 @@ def ways(rank: int) -> dict[str, Callable[[], nn.Module]]:
         "DDP": lambda: DistributedDataParallel(model()),
         "DDP with unused": lambda: DistributedDataParallel(model(), find_unused_parameters=True),
         "FSDP2": sharded,
+        "DDP in parts": lambda: DistributedDataParallel(model()),
+        "FSDP2 in parts": sharded,
     }
 
 
@@ -86,7 +100,10 @@ def main(rank: int, world: int, store: str) -> None:
     expected = alone()
     for name, make in ways(rank).items():
         wrapped = make()
-        train(wrapped, lambda step: [batch(step, rank, 2)])
+        if name.endswith("in parts"):  # the same two graphs, one after the other
+            train(wrapped, lambda step: [batch(step, 2 * rank + n, 1) for n in range(2)])
+        else:
+            train(wrapped, lambda step: [batch(step, rank, 2)])
         found = [w.full_tensor() if hasattr(w, "full_tensor") else w for w in wrapped.parameters()]
         for got, right in zip(found, expected, strict=True):
             torch.testing.assert_close(got.detach(), right, rtol=1e-9, atol=1e-9)

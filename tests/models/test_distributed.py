@@ -26,7 +26,7 @@ def test_several_processes_equal_one(world, tmp_path):
     outputs = [process.communicate(timeout=300)[0] for process in running]
     assert [process.returncode for process in running] == [0] * world, "\n".join(outputs)
     ways = [line for line in outputs[0].split("\n") if line.endswith(": equal")]
-    assert ways == ["DDP: equal", "DDP with unused: equal", "FSDP2: equal"]
+    assert ways == [f"{way}: equal" for way in ("DDP", "DDP with unused", "FSDP2", "DDP in parts", "FSDP2 in parts")]
 
 
 @pytest.mark.parametrize("precision", ["64-true", "bf16-true", "bf16-mixed"])

@@ -137,6 +137,9 @@ def classes(order_in: int, order_out: int) -> tuple[EquivalenceClass, ...]:
 
     >>> [len(classes(*orders)) for orders in [(1, 1), (1, 2), (2, 2), (3, 2), (3, 3)]]
     [2, 5, 15, 52, 203]
+
+    Args:
+        order_in, order_out: k and l.
     """
     return tuple(
         EquivalenceClass(source, target, matching)
@@ -150,6 +153,10 @@ def pointwise_into(order_in: int, pattern: SetPartition) -> tuple[EquivalenceCla
 
     >>> [cls.name for cls in pointwise_into(2, SetPartition((0, 1)))]
     ['(i,i) -> (i,j)', '(j,j) -> (i,j)', '(i,j) -> (i,j)', '(j,i) -> (i,j)']
+
+    Args:
+        order_in: k.
+        pattern: of the output entries.
     """
     return tuple(
         EquivalenceClass(source, pattern, tuple(enumerate(write)))
@@ -166,6 +173,9 @@ def expansion(cls: EquivalenceClass) -> tuple[tuple[int, EquivalenceClass], ...]
 
     >>> [(sign, term.matching) for sign, term in expansion(classes(1, 1)[0])]
     [(1, ()), (-1, ((0, 0),))]
+
+    Args:
+        cls: the class.
     """
     fixed = set(cls.matching)
     return tuple(
@@ -188,6 +198,9 @@ def pools(selected: Iterable[EquivalenceClass]) -> dict[Pool, tuple[EquivalenceC
 
     >>> sorted(len(shared) for shared in pools(classes(2, 2)).values())
     [2, 2, 2, 3, 3, 3]
+
+    Args:
+        selected: some classes from one order to another.
     """
     shared: dict[Pool, tuple[EquivalenceClass, ...]] = {}
     for cls in selected:

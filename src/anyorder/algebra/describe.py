@@ -11,6 +11,9 @@ def formula(cls: EquivalenceClass) -> str:
     >>> from anyorder.algebra.classes import classes
     >>> formula(classes(2, 1)[3])
     'Y[i] += sum_j X[i,j] W'
+
+    Args:
+        cls: the class.
     """
     inputs, outputs = cls.names()
     summed = [name for name in dict.fromkeys(inputs) if name not in outputs]
@@ -26,6 +29,9 @@ def meaning(cls: EquivalenceClass) -> str:
     >>> from anyorder.algebra import select
     >>> [meaning(c) for c in select(2, 2, lambda c: c.name == "(i,k) -> (i,j)")]
     ['edge (i,j) receives the edges that leave i']
+
+    Args:
+        cls: the class.
     """
     inputs, outputs = cls.names()
     return f"{_entry(outputs)} receives {_sources(cls, inputs, outputs)}"

@@ -96,6 +96,9 @@ def set_partitions(order: int) -> tuple[SetPartition, ...]:
 
     >>> [len(set_partitions(order)) for order in range(6)]
     [1, 1, 2, 5, 15, 52]
+
+    Args:
+        order: number of axes.
     """
     if order < 0:
         raise ValueError(f"order must be at least 0, got {order}")

@@ -245,6 +245,16 @@ def attention_program(
 
     Queries at a target pattern, keys at a source pattern and the pointwise part of the output that read the same rows
     share their products.
+
+    >>> from anyorder.algebra import classes
+    >>> len(attention_program(1, 1, classes(1, 1), ("softmax", "softmax"), same=True).steps)
+    4
+
+    Args:
+        order_in, order_out: k and l.
+        classes: those that the layer uses.
+        attention: ``"relaxed"``, ``"exact"`` or ``"softmax"``, for the local and for the global ones.
+        same: whether the layer writes to the index set that it reads from.
     """
     every = pooled(classes)
     attends = _attends(every, attention, "keys" in sharing)
@@ -297,7 +307,18 @@ def linear_terms(
 def linear_program(
     order_in: int, order_out: int, classes: tuple[EquivalenceClass, ...], reduce: Literal["sum", "mean"]
 ) -> Program:
-    """The program of a linear layer: sums with equalities only under recombined weights, or averages class by class."""
+    """The program of a linear layer: sums with equalities only under recombined weights, or averages class by class.
+
+    >>> from anyorder.algebra import classes
+    >>> print(linear_program(1, 0, classes(1, 0), "sum"))
+    pool      source (i) by graph, times w0
+    spread    target () += (w0) at graph
+
+    Args:
+        order_in, order_out: k and l.
+        classes: those that the layer uses.
+        reduce: take the ``"sum"`` or the ``"mean"`` over the entries of a class.
+    """
     if reduce == "mean":
         terms = [term for cls in classes for _, term in expansion(cls)]
         steps: list[Step] = [Reduce(pool, ()) for pool in dict.fromkeys(term.pool for term in terms)]

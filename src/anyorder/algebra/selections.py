@@ -109,6 +109,10 @@ def select(order_in: int, order_out: int, selection: Selection = "all") -> tuple
 
     >>> len(select(2, 2, "pointwise")), len(select(2, 2, "without global")), len(select(4, 4, "distinct, match all but one"))
     (5, 11, 120)
+
+    Args:
+        order_in, order_out: k and l.
+        selection: a name, several names with commas between, a predicate on classes, or classes.
     """
     if isinstance(selection, str):
         chosen = named(order_in, order_out, selection)

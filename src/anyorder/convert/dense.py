@@ -21,7 +21,8 @@ def from_dense(values: Tensor, mask: Tensor | None = None, *, nodes: Tensor | No
     [[0, 1]]
 
     Args:
-        mask: bool; None says that all nodes are there.
+        values: (batch, node, ..., node, channel).
+        mask: (batch, node) or (batch, node, ..., node), bool; None says that all nodes are there.
         nodes: (batch, node), bool, which nodes there are beside a mask of tuples; default: those that occur in a tuple.
     """
     shape = _grid_shape(values)
@@ -46,6 +47,13 @@ def to_dense(features: Features) -> tuple[Tensor, Tensor]:
 
     The nodes of a graph stand at 0..n-1 of each axis, in their order; those of a ``DenseIndexSet`` stay where they are. The
     grid holds graphs x nodes^order rows. ``from_dense(*to_dense(x), nodes=node_mask(x))`` has the entries of x, sorted.
+
+    >>> edges = SparseIndexSet(torch.tensor([[0, 1]]), num_nodes=2)
+    >>> to_dense(Features(edges, torch.ones(1, 3)))[0].shape
+    torch.Size([1, 2, 2, 3])
+
+    Args:
+        features: of any order and layout.
     """
     if not isinstance(features, Features):
         raise TypeError(f"to_dense takes Features, got {type(features).__name__}")
@@ -69,6 +77,9 @@ def node_mask(features: Features) -> Tensor:
     >>> index = SparseIndexSet(torch.tensor([[0], [2]]), num_nodes=3, node_graph=torch.tensor([0, 0, 1]))
     >>> node_mask(Features(index, torch.ones(2, 1))).tolist()
     [[True, True], [True, False]]
+
+    Args:
+        features: of any order and layout.
     """
     index: IndexSet = features.index
     if isinstance(index, DenseIndexSet):

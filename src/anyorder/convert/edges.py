@@ -29,8 +29,10 @@ def from_edges(
 
     Args:
         edges: (edges, 2), int64.
+        num_nodes: nodes of all graphs together.
         node: (num_nodes, channels); a channel of ones unless told.
         edge: (edges, channels); a channel of ones unless told.
+        directed: an edge has the direction in which it is given only.
         node_graph: (num_nodes,), the graph of each node; None for one graph.
         num_graphs: needed only where the last graphs have no nodes.
     """

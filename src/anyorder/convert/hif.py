@@ -34,7 +34,17 @@ MAX_BYTES = 2**32
 
 
 def read_hif(path: str | PathLike[str]) -> dict[str, Any]:
-    """The document in a file, ``.json`` or ``.json.gz``, refused where it is not HIF."""
+    """The document in a file, ``.json`` or ``.json.gz``, refused where it is not HIF.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_hif(f"{folder}/one.json", {"incidences": [{"edge": "e", "node": "a"}]})
+    ...     read_hif(f"{folder}/one.json")["incidences"]
+    [{'edge': 'e', 'node': 'a'}]
+
+    Args:
+        path: the file.
+    """
     path = Path(path)
     with reading(path, "JSON"):
         document = parse_json(_unpacked(path))
@@ -56,7 +66,12 @@ def _unpacked(path: Path) -> bytes:
 
 
 def write_hif(path: str | PathLike[str], document: Document) -> None:
-    """Write a document to a file, ``.json`` or ``.json.gz``."""
+    """Write a document to a file, ``.json`` or ``.json.gz``; an example stands at ``read_hif``.
+
+    Args:
+        path: the file.
+        document: as the standard says.
+    """
     parse(document)
     refuse_halves(document)
     path = Path(path)
@@ -83,6 +98,10 @@ def from_hif(
     >>> incidences = [{"edge": "e", "node": name} for name in "abc"]
     >>> from_hif({"incidences": incidences}, orderings="one").index.tuples.tolist()
     [[0, 1, 2]]
+
+    Args:
+        document: the document, or the path of its file.
+        order, node, edge, orderings, share, duplicates, dtype: as of ``from_xgi``.
     """
     with _naming(document):
         hypergraph = parse(document if isinstance(document, Mapping) else read_hif(document))
@@ -99,7 +118,15 @@ def from_hif_by_size(
     duplicates: Duplicates = "refuse",
     dtype: torch.dtype | None = None,
 ) -> dict[int, Features]:
-    """Features of each size of hyperedge, ``{order: Features}``, all on the same nodes; options as in ``from_hif``."""
+    """Features of each size of hyperedge, ``{order: Features}``, all on the same nodes.
+
+    >>> incidences = [{"edge": "e", "node": "a"}, {"edge": "e", "node": "b"}, {"edge": "f", "node": "a"}]
+    >>> sorted(from_hif_by_size({"incidences": incidences}))
+    [1, 2]
+
+    Args:
+        document, node, edge, orderings, share, duplicates, dtype: as of ``from_hif``.
+    """
     with _naming(document):
         hypergraph = parse(document if isinstance(document, Mapping) else read_hif(document))
         return features_by_size(hypergraph, Reading(node, edge, orderings, share, duplicates, dtype))
@@ -121,7 +148,17 @@ def to_hif(
     orderings: Agreement = "refuse",
     metadata: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """A HIF document whose hyperedges are the entries of features of one order or several; options as in ``to_xgi``."""
+    """A HIF document whose hyperedges are the entries of features of one order or several.
+
+    >>> pairs = from_hif({"incidences": [{"edge": "e", "node": "a"}, {"edge": "e", "node": "b"}]})
+    >>> len(to_hif(pairs)["incidences"])
+    2
+
+    Args:
+        features: of one order, or by order.
+        node, edge, node_channels, labels, num_tails, orderings: as of ``to_xgi``.
+        metadata: what the document says of itself.
+    """
     made = hypergraph_of(features, Writing(node, edge, node_channels, labels, num_tails, orderings))
     foreign = [label for label in made.nodes if isinstance(label, bool) or not isinstance(label, (str, int))]
     if foreign:

@@ -29,7 +29,12 @@ def from_networkx(
     both directions. Channels of nodes and edges stand side by side; a self loop fills the edge channels of its node's
     entry.
 
+    >>> import networkx
+    >>> from_networkx(networkx.path_graph(3)).index.num_entries
+    7
+
     Args:
+        graph: a graph, digraph or multigraph of NetworkX.
         node: names of node attributes, numbers or lists of numbers; a channel of ones if there are none.
         edge: names of edge attributes, likewise.
         share: put nodes and edges of one width into the same channels; self loops are then refused.
@@ -67,7 +72,12 @@ def to_networkx(
 ) -> Any:
     """A digraph, or a graph, from order-2 features of one graph.
 
+    >>> from anyorder.convert import from_edges
+    >>> to_networkx(from_edges(torch.tensor([[0, 1]]), num_nodes=3)).number_of_edges()
+    2
+
     Args:
+        features: of order 2 and one graph.
         node: names for the node channels, one each, or ``{name: width}``; no name leaves the values out.
         edge: names for the edge channels, likewise.
         node_channels: how many channels are of nodes, the rest being of edges, as ``from_networkx`` lays them out;

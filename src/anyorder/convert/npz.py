@@ -32,7 +32,19 @@ _NEEDED, _OPTIONAL = ("tuples", "values", "num_nodes"), ("node_graph", "num_grap
 
 
 def write_npz(features: Features, path: str | Path) -> Path:
-    """Write features of any layout as the tuples that exist."""
+    """Write features of any layout as the tuples that exist.
+
+    >>> import tempfile
+    >>> from anyorder.testing import random_features
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = write_npz(random_features(order=2, channels=4), f"{folder}/pairs.npz")
+    ...     read_npz(f"{folder}/pairs.npz").channels
+    4
+
+    Args:
+        features: of any order and layout.
+        path: the file to write.
+    """
     index = features.index
     arrays = {
         "tuples": index.tuples,
@@ -45,7 +57,11 @@ def write_npz(features: Features, path: str | Path) -> Path:
 
 
 def read_npz(path: str | Path) -> Features:
-    """Read features; numbers become float32, whatever they were."""
+    """Read features that ``write_npz`` wrote, where an example stands; numbers become float32, whatever they were.
+
+    Args:
+        path: the file to read.
+    """
     path = Path(path)
     arrays = read_arrays(path, needed=_NEEDED)
     with reading(path):

@@ -27,7 +27,12 @@ def from_pyg(
     with zeros where an entry has none of them. A self loop has the entry of its node: its features fill the edge channels
     there.
 
+    >>> from torch_geometric.data import Data
+    >>> from_pyg(Data(x=torch.ones(3, 2), edge_index=torch.tensor([[0], [1]])), edge=None).index.num_entries
+    4
+
     Args:
+        data: a ``Data`` or a ``Batch``.
         node: which attribute nodes carry; None for a channel of ones.
         edge: which attribute edges carry; None for a channel of ones.
         share: put nodes and edges of one width into the same channels; self loops are then refused.
@@ -54,7 +59,12 @@ def to_pyg(
 ) -> Any:
     """A ``Data`` for one graph, a ``Batch`` for several, from order-2 features.
 
+    >>> from anyorder.convert import from_edges
+    >>> to_pyg(from_edges(torch.tensor([[0, 1]]), num_nodes=3)).edge_index.shape
+    torch.Size([2, 2])
+
     Args:
+        features: of order 2.
         node: the attribute for the values of nodes; None leaves them out.
         edge: the attribute for the values of edges; None leaves them out.
         node_channels: how many channels are of nodes, the rest being of edges, as ``from_pyg`` lays them out; entries on

@@ -14,6 +14,9 @@ def separate(features: Features) -> list[Features]:
     >>> index = SparseIndexSet(torch.tensor([[2], [0]]), num_nodes=3, node_graph=torch.tensor([0, 0, 1]))
     >>> [part.index.tuples.tolist() for part in separate(Features(index, torch.ones(2, 1)))]
     [[[0]], [[0]]]
+
+    Args:
+        features: of several graphs.
     """
     if not isinstance(features, Features):
         raise TypeError(f"separate takes Features, got {type(features).__name__}")

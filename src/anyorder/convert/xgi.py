@@ -39,7 +39,12 @@ def from_xgi(
     Nodes are numbered in the order of ``hypergraph.nodes``. A directed hyperedge is one tuple, its tails before its heads,
     each in the order of nodes.
 
+    >>> import xgi
+    >>> from_xgi(xgi.Hypergraph([[0, 1, 2]])).index.num_entries
+    6
+
     Args:
+        hypergraph: of XGI, directed or not.
         order: the size of hyperedges; needed only where there are none.
         node: names of node attributes, at the entries (v, ..., v), beside the edge channels; None for no such entries,
             ``()`` for a channel of ones.
@@ -63,7 +68,15 @@ def from_xgi_by_size(
     duplicates: Duplicates = "refuse",
     dtype: torch.dtype | None = None,
 ) -> dict[int, Features]:
-    """Features of each size of hyperedge, ``{order: Features}``, all on the same nodes; options as in ``from_xgi``."""
+    """Features of each size of hyperedge, ``{order: Features}``, all on the same nodes.
+
+    >>> import xgi
+    >>> {order: x.index.num_entries for order, x in from_xgi_by_size(xgi.Hypergraph([[0, 1, 2], [1, 2]])).items()}
+    {2: 2, 3: 6}
+
+    Args:
+        hypergraph, node, edge, orderings, share, duplicates, dtype: as of ``from_xgi``.
+    """
     return features_by_size(_read(hypergraph), Reading(node, edge, orderings, share, duplicates, dtype))
 
 
@@ -79,7 +92,12 @@ def to_xgi(
 ) -> Any:
     """A hypergraph whose hyperedges are the entries of features of one order or several; orderings of a set are one.
 
+    >>> import xgi
+    >>> to_xgi(from_xgi(xgi.Hypergraph([[0, 1, 2]]))).num_edges
+    1
+
     Args:
+        features: of one order, or by order.
         node: names for the node channels, one each, or ``{name: width}``; no name leaves the values out.
         edge: names for the edge channels, likewise.
         node_channels: how many channels are of nodes, the rest being of edges; entries (v, ..., v) then hold nodes, and

@@ -328,6 +328,10 @@ def redraw_features(module: nn.Module, step: int) -> None:
     >>> redraw_features(layer, step=2)
     >>> bool((layer.directions == before).all())
     False
+
+    Args:
+        module: a layer or a model.
+        step: the number of the training step, from 0 on.
     """
     layers = [layer for layer in module.modules() if isinstance(getattr(layer, "directions", None), Tensor)]
     for number, layer in enumerate(layers):

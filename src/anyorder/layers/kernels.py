@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from anyorder.layers.checks import check_positive
-from anyorder.layouts import Exact, Grouped, Single, Tiling
+from anyorder.layouts import EntryPairs, Exact, Grouped, Single
+from anyorder.layouts.memory import is_exported
 from anyorder.ops.features import FeatureMap
 from anyorder.ops.segment import segment_attention
-from anyorder.ops.softmax import softmax_single, softmax_tiles
+from anyorder.ops.softmax import highest_of, softmax_pairs, softmax_single, softmax_tiles
 from anyorder.saving import saved_value
 
 
@@ -61,13 +62,11 @@ class Softmax(Kernel):
         parts = []
         for n, one in enumerate(known):
             rows = (query[:, n], key[:, n], value[:, n])
-            parts.append(softmax_single(one, *rows) if isinstance(one, Single) else softmax_tiles(_tiling(one), *rows))
+            if isinstance(one, EntryPairs):
+                parts.append(softmax_pairs(one, *rows))
+            else:
+                parts.append(softmax_single(one, *rows) if isinstance(one, Single) else softmax_tiles(one, *rows))
         return torch.stack(parts, 1)
-
-
-def _tiling(known: object) -> Tiling:
-    assert isinstance(known, Tiling)
-    return known
 
 
 class FeatureKernel(Kernel):
@@ -217,7 +216,7 @@ class RandomFeatures(FeatureKernel):
         if self.kind == "relu":
             return query, key, features
         asking, asked = _exponents(query, features.directions), _exponents(key, features.directions)
-        if normalize and len(key):
+        if normalize and (is_exported() or len(key)):
             asking = asking - asking.amax(-1, keepdim=True)
             asked = asked - _highest(asked.amax(-1, keepdim=True), known)
         return asking.exp() + self.eps, asked.exp() + self.eps, FeatureMap("none")
@@ -331,7 +330,9 @@ def _highest(rows: Tensor, known: Grouped) -> Tensor:
     """For each row the highest of its graph, with the gradient of the row that holds it."""
     index = known.key_graph.view(-1, *[1] * (rows.ndim - 1)).expand_as(rows)
     with torch.no_grad():
-        most = rows.new_full((known.num_graphs, *rows.shape[1:]), -torch.inf).scatter_reduce(0, index, rows, "amax")
+        most = highest_of(rows, known.key_graph, known.num_graphs)
+        if is_exported():
+            return most.gather(0, index)
         places = torch.arange(len(rows), device=rows.device).view_as(index[:, :1, :1, :1]).expand_as(rows)
         holders = torch.where(rows == most.gather(0, index), places, -1)
         holder = holders.new_full(most.shape, -1).scatter_reduce(0, index, holders, "amax").clamp(min=0)

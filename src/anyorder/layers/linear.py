@@ -179,7 +179,7 @@ class EquivariantLinear(FeatureModule):
     def _with_bias(self, made: Tensor | None, bias: Tensor | None, pattern: Any, target: IndexSet) -> Tensor:
         """Rows with a bias that no product has taken along."""
         if made is None:
-            count = len(target.entries(pattern))
+            count = target.entries(pattern).count
             return self.weight.new_zeros(count, self.channels_out) if bias is None else bias.expand(count, -1)
         return made if bias is None else made + bias
 

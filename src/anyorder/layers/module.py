@@ -37,7 +37,7 @@ class FeatureModule(SavedModule):
 
     def prepare_outside(self, x: Features, target: IndexSet | None) -> None:
         """Prepare ``x`` while a graph is compiled, unless that has been done: the graph breaks here once."""
-        if not torch.compiler.is_compiling() or not isinstance(x, Features):
+        if not torch.compiler.is_compiling() or torch.compiler.is_exporting() or not isinstance(x, Features):
             return
         known = None if self._programs is None else x.index._cache.get(f"prepared {self._programs}")
         if known is not (x.index if target is None else target):

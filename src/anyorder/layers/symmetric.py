@@ -105,8 +105,8 @@ def gather_subsets(source: SymmetricIndexSet, target: SymmetricIndexSet, size: i
     """(target entry, channel): values of subsets, summed over the subsets of each target entry."""
     found = source.find_subsets(target, size)
     if found.shape[1] == 0:
-        return values.new_zeros(len(found), values.shape[1])
-    return torch.stack([Spread.build(column, len(values))(values) for column in found.unbind(1)]).sum(0)
+        return values.new_zeros(found.shape[0], values.shape[1])
+    return torch.stack([Spread.build(column, values.shape[0])(values) for column in found.unbind(1)]).sum(0)
 
 
 def overlap_sums(source: SymmetricIndexSet, target: SymmetricIndexSet, overlaps: int, rows: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from anyorder.layouts.plan import Exact, Grouped, Groups, Plan, Single
 from anyorder.layouts.segments import Queries, Segments, Spread
 from anyorder.layouts.sparse import SparseIndexSet, complete_index_set
 from anyorder.layouts.symmetric import SymmetricIndexSet
-from anyorder.layouts.tiles import Tile, Tiling
+from anyorder.layouts.tiles import EntryPairs, Tile, Tiling
 
 __all__ = [
     "AllTuples",
@@ -23,6 +23,7 @@ __all__ = [
     "DenseIndexSet",
     "DistinctTuples",
     "Entries",
+    "EntryPairs",
     "Exact",
     "Features",
     "Grouped",

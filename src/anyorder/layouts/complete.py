@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from anyorder.layouts.index_set import IndexSet
+from anyorder.layouts.memory import is_exported, repeat_numbers
 
 
 class CompleteIndexSet(IndexSet):
@@ -27,20 +28,16 @@ class CompleteIndexSet(IndexSet):
         if not isinstance(sizes, Tensor) or sizes.dtype != torch.int64 or sizes.ndim != 1:
             got = f"{sizes.dtype} of shape {tuple(sizes.shape)}" if isinstance(sizes, Tensor) else type(sizes).__name__
             raise TypeError(f"sizes must be int64 of shape (graphs,), got {got}")
-        if bool((sizes < 0).any()):
-            raise ValueError(f"sizes must be at least 0, got {sizes.tolist()}")
-        if float((sizes.double() ** order).sum()) > 2**62:
-            largest = int(sizes.max())
-            raise ValueError(f"all tuples of {order} nodes of graphs of up to {largest} nodes are too many to count")
+        if not is_exported():
+            _check_sizes(order, sizes)
         self.order = order
         self.sizes = sizes
-        self.num_graphs = len(sizes)
-        graphs = torch.arange(self.num_graphs, device=sizes.device)
-        self.node_graph = torch.repeat_interleave(graphs, sizes)
-        self.num_nodes = len(self.node_graph)
+        self.num_graphs = sizes.shape[0]
+        self.num_nodes = _total(sizes)
+        self.node_graph = repeat_numbers(sizes, self.num_nodes)
         self.first_node = sizes.cumsum(0) - sizes
         self.first_entry = (sizes**order).cumsum(0) - sizes**order
-        self._num_entries = int((sizes**order).sum())
+        self._num_entries = _total(sizes**order)
 
     @property
     def num_entries(self) -> int:
@@ -58,8 +55,7 @@ class CompleteIndexSet(IndexSet):
         return torch.stack(digits, 1) if digits else rank.new_empty(self.num_entries, 0)
 
     def _entry_graph(self) -> Tensor:
-        graphs = torch.arange(self.num_graphs, device=self.device)
-        return torch.repeat_interleave(graphs, self.sizes**self.order)
+        return repeat_numbers(self.sizes**self.order, self.num_entries)
 
     def find(self, tuples: Tensor, graph: Tensor) -> Tensor:
         row = torch.zeros_like(graph)
@@ -68,7 +64,7 @@ class CompleteIndexSet(IndexSet):
         return row + self.first_entry[graph]
 
     def flatten(self, values: Tensor) -> Tensor:
-        if values.ndim != 2 or len(values) != self.num_entries:
+        if values.ndim != 2 or (not is_exported() and len(values) != self.num_entries):
             raise ValueError(
                 f"values must have one row per entry: expected shape ({self.num_entries}, channels), "
                 f"got {tuple(values.shape)}"
@@ -87,6 +83,18 @@ class CompleteIndexSet(IndexSet):
     def complete(self, order: int) -> IndexSet:
         """All tuples of an order within each graph."""
         return self.with_order(order)
+
+
+def _check_sizes(order: int, sizes: Tensor) -> None:
+    if bool((sizes < 0).any()):
+        raise ValueError(f"sizes must be at least 0, got {sizes.tolist()}")
+    if float((sizes.double() ** order).sum()) > 2**62:
+        largest = int(sizes.max())
+        raise ValueError(f"all tuples of {order} nodes of graphs of up to {largest} nodes are too many to count")
+
+
+def _total(sizes: Tensor) -> int:
+    return sizes.sum().item()  # type: ignore[return-value]  # int() would fix it where a graph is exported
 
 
 class DenseIndexSet(CompleteIndexSet):
@@ -110,7 +118,7 @@ class DenseIndexSet(CompleteIndexSet):
             raise TypeError(f"mask must be bool of shape (batch, node), got {got}")
         super().__init__(order, mask.sum(1))
         self.mask = mask
-        self._is_full = bool(mask.all())
+        self._is_full = not is_exported() and bool(mask.all())
 
     @property
     def grid_shape(self) -> tuple[int, ...]:

@@ -24,19 +24,24 @@ class Entries(Transferable):
     tuples: Tensor
     graph: Tensor
 
-    def __len__(self) -> int:
+    @property
+    def count(self) -> int:
+        """Number of entries; a symbol where a graph is exported, which ``len`` cannot give."""
         return self.tuples.shape[0]
+
+    def __len__(self) -> int:
+        return self.count
 
     @property
     def places(self) -> Tensor:
         """(entry,): the row of each entry."""
         if self.rows is not None:
             return self.rows
-        return torch.arange(self.start, self.start + len(self), device=self.tuples.device)
+        return torch.arange(self.start, self.start + self.count, device=self.tuples.device)
 
     def read(self, values: Tensor) -> Tensor:
         """The rows of these entries."""
-        return values.narrow(0, self.start, len(self)) if self.rows is None else values.index_select(0, self.rows)
+        return values.narrow(0, self.start, self.count) if self.rows is None else values.index_select(0, self.rows)
 
 
 class Indexed(Protocol):

@@ -133,6 +133,9 @@ def collate(items: Sequence[Features]) -> Features:
     >>> one = Features.of_rows(CompleteIndexSet(1, torch.tensor([3])), torch.zeros(3, 2))
     >>> collate([one, one]).num_graphs
     2
+
+    Args:
+        items: features of one order, width, type and layout.
     """
     _check_alike(items)
     if all(isinstance(item.index, SparseIndexSet) for item in items):

@@ -47,7 +47,7 @@ class Links:
 def distinct(tuples: Tensor, num_nodes: int) -> Tensor:
     """Rows in ascending order, each once."""
     index = TupleIndex.build(tuples, num_nodes)
-    return tuples[index.rows[index.first]]
+    return tuples[index.numbers()[1]]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from anyorder.algebra import SetPartition, set_partitions
 from anyorder.layouts.entries import Entries
-from anyorder.layouts.memory import Memory, refuse_in_graph
+from anyorder.layouts.memory import Memory, is_exported, refuse_in_graph
 from anyorder.layouts.plan import Plan
 from anyorder.layouts.rows import collect, deal
 from anyorder.layouts.transfer import Transferable
@@ -111,13 +111,15 @@ class IndexSet(Memory, Transferable, ABC):
         tuples = self.tuples
         if self.order < 2:
             return Entries(0, None, tuples, self.entry_graph)
-        keep = torch.ones(len(tuples), dtype=torch.bool, device=self.device)
+        keep = torch.ones(tuples.shape[0], dtype=torch.bool, device=self.device)
         for a in range(self.order):
             for b in range(a):
                 tied = pattern.labels[a] == pattern.labels[b]
                 keep &= (tuples[:, a] == tuples[:, b]) == tied
         rows = keep.nonzero().flatten()
         compact = tuples[rows][:, list(pattern.representatives)]
+        if is_exported():
+            return Entries(0, rows, compact, self.entry_graph[rows])
         start = int(rows[0]) if len(rows) else 0
         together = len(rows) == 0 or int(rows[-1]) - start == len(rows) - 1
         return Entries(start, None if together else rows, compact, self.entry_graph[rows])
@@ -133,6 +135,11 @@ class IndexSet(Memory, Transferable, ABC):
         if len(patterns) == 1:
             return parts[patterns[0]]
         every = [parts[pattern] for pattern in patterns]
+        if is_exported() and places is not None:
+            rows = every[0].new_zeros(self.num_entries, *every[0].shape[1:])
+            for part, place in zip(every, places, strict=True):
+                rows = rows.index_copy(0, place, part)
+            return rows
         return torch.cat(every) if places is None else collect(every, places)
 
     def counts(self) -> dict[SetPartition, int]:
@@ -153,6 +160,8 @@ class IndexSet(Memory, Transferable, ABC):
         patterns = set_partitions(self.order)
         places = [self.entries(pattern).places for pattern in patterns]
         rows = torch.cat(places)
+        if is_exported():
+            return patterns, [part.shape[0] for part in places], None if self.order < 2 else places
         together = torch.equal(rows, torch.arange(self.num_entries, device=rows.device))
         return patterns, [len(part) for part in places], None if together else places
 
@@ -175,6 +184,8 @@ class IndexSet(Memory, Transferable, ABC):
 
     def check_target(self, target: IndexSet) -> None:
         """Refuse a target on other nodes, graphs or another device."""
+        if is_exported():
+            return
         if target.num_nodes != self.num_nodes or target.num_graphs != self.num_graphs:
             raise ValueError(
                 f"target must be on the same nodes and graphs: expected {self.num_nodes} nodes and {self.num_graphs} "

@@ -38,6 +38,7 @@ def lift(
 
     Args:
         graph: features of order 2, of one graph or a batch: nodes on the diagonal, edges off it.
+        order: k, at least 2.
         tuples: which tuples there are, as a rule or as an index set; all of distinct nodes unless told.
         node_channels: how many of the graph's channels are of nodes, the others being of edges, as converters lay them out;
             None if both have all channels.

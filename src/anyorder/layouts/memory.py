@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import torch
+from torch import Tensor
 
 Built = TypeVar("Built")
 
@@ -23,9 +24,26 @@ class Memory:
         return self._cache[key]  # type: ignore[return-value]
 
 
+def is_exported() -> bool:
+    """Whether a graph is exported: plans become part of it, sizes are symbols, and no choice may hang on a number."""
+    return torch.compiler.is_exporting()
+
+
+def repeat_numbers(counts: Tensor, total: int) -> Tensor:
+    """(total,): the number of each place as often as it counts, 0 ``counts[0]`` times, 1 ``counts[1]`` times and so on.
+
+    >>> repeat_numbers(torch.tensor([2, 0, 1]), 3).tolist()
+    [0, 0, 2]
+    """
+    if not is_exported():
+        return torch.repeat_interleave(torch.arange(counts.shape[0], device=counts.device), counts, output_size=total)
+    starts = counts.cumsum(0) - counts
+    return counts.new_zeros(total + 1).index_add(0, starts, torch.ones_like(starts)).cumsum(0).narrow(0, 0, total) - 1
+
+
 def refuse_in_graph() -> None:
     """Refuse to build something while a graph is compiled: its result would hold for one batch only."""
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() and not is_exported():
         raise RuntimeError(
             "a compiled model reads plans that are made before: call model.prepare(x.index) on each new index set"
         )

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from anyorder.layouts.segments import Queries, Segments
 from anyorder.layouts.symmetric import SymmetricIndexSet
-from anyorder.layouts.tiles import Tiling
+from anyorder.layouts.tiles import EntryPairs, Tiling, pairs_within
 from anyorder.layouts.transfer import Transferable
 
 
@@ -37,22 +37,13 @@ class SharedSubsets(Transferable):
 
 
 @dataclass(frozen=True, eq=False)
-class OverlapPairs(Transferable):
+class OverlapPairs(EntryPairs):
     """Pairs of a target and a source hyperedge with exactly so many nodes in common."""
-
-    target: Tensor
-    source: Tensor
-    num_targets: int
 
     @classmethod
     def build(cls, shared: SharedSubsets, source: SymmetricIndexSet, target: SymmetricIndexSet, size: int) -> OverlapPairs:
         """Those that share a subset of this size and nothing else."""
-        rows, groups = shared.queries.rows, shared.queries.group
-        count = shared.keys.sizes[groups]
-        query = rows.repeat_interleave(count)
-        first = (count.cumsum(0) - count).repeat_interleave(count)
-        place = torch.arange(len(query), device=rows.device) - first + shared.keys.pointer[groups].repeat_interleave(count)
-        key = shared.keys.rows[place]
+        query, key = pairs_within(shared.keys, shared.queries)
         left, right = _rest(target, size)[query], _rest(source, size)[key]
         apart = (left[:, :, None] != right[:, None, :]).all(-1).all(-1)
         return cls(shared.targets[query[apart]], shared.sources[key[apart]], target.num_entries)

@@ -13,9 +13,9 @@ from anyorder.algebra import EquivalenceClass, Pool, Program, expansion
 from anyorder.algebra.program import Attend, Average, Combine, Deliver, Project, Reduce, Step
 from anyorder.layouts.entries import Entries, Indexed
 from anyorder.layouts.lookup import TupleIndex
-from anyorder.layouts.memory import Memory
+from anyorder.layouts.memory import Memory, is_exported
 from anyorder.layouts.segments import Queries, Segments, Spread
-from anyorder.layouts.tiles import Tiling
+from anyorder.layouts.tiles import EntryPairs, Tiling, pairs_within
 from anyorder.layouts.transfer import Transferable
 
 
@@ -36,7 +36,7 @@ class Groups(Transferable):
             return cls(entries.tuples[:, blocks[0]], source.num_nodes, 1, None)
         keys = entries.tuples[:, list(blocks)]
         ids, distinct = TupleIndex.build(keys, source.num_nodes).distinct(keys)
-        return cls(ids, len(distinct.codes), len(blocks), distinct)
+        return cls(ids, distinct.count, len(blocks), distinct)
 
     def find(self, tuples: Tensor, graph: Tensor) -> Tensor:
         """The group of each tuple of matched nodes, -1 where there is none."""
@@ -94,7 +94,7 @@ class Plan(Memory, Transferable):
     def _bind(self, step: Step, program: Program) -> Any:
         if isinstance(step, Project):
             plan = self if step.side == "target" else self._own()
-            return len(plan.target.entries(step.pattern)), tuple(plan.gather(cls) for cls in step.classes)
+            return plan.target.entries(step.pattern).count, tuple(plan.gather(cls) for cls in step.classes)
         if isinstance(step, Attend):
             if step.attention == "softmax":
                 return tuple(self.single(cls) if not cls.unmatched_target else self.tiles(cls) for cls in step.classes)
@@ -102,7 +102,7 @@ class Plan(Memory, Transferable):
                 return tuple(map(self.exact, step.classes))
             return self.stacked(step.classes) if step.shares_keys else self.grouped(step.classes)
         if isinstance(step, Combine):
-            return len(self.target.entries(step.pattern))
+            return self.target.entries(step.pattern).count
         if isinstance(step, Reduce):
             return None if len(step.pool.blocks) == step.pool.source.num_blocks else self.groups(step.pool)
         if isinstance(step, Deliver):
@@ -129,12 +129,12 @@ class Plan(Memory, Transferable):
         blocks = dict(cls.matching)
         columns = [blocks[label] for label in cls.source.labels]
         rows = self.source.find(target.tuples[:, columns], target.graph)
-        if len(source) != self.source.num_entries:
+        if source.rows is not None if is_exported() else source.count != self.source.num_entries:
             place = torch.full((self.source.num_entries + 1,), -1, dtype=torch.int64, device=rows.device)
-            every = torch.arange(len(source), device=rows.device)
+            every = torch.arange(source.count, device=rows.device)
             place[every + source.start if source.rows is None else source.rows] = every
             rows = place[rows]
-        return Spread.build(rows, len(source), one_to_one=cls.source.num_blocks == cls.target.num_blocks)
+        return Spread.build(rows, source.count, one_to_one=cls.source.num_blocks == cls.target.num_blocks)
 
     def groups(self, pool: Pool) -> Groups:
         """The groups that classes of one pool share."""
@@ -198,14 +198,18 @@ class Plan(Memory, Transferable):
         assert not cls.unmatched_target
         groups, reads = self.groups(cls.pool), self.group_of_target(cls)
         query = torch.full((groups.num_groups + 1,), -1, dtype=torch.int64, device=reads.device)
-        query[reads] = torch.arange(len(reads), device=reads.device)  # those of no group, -1, write to the end
-        return Single(groups, Spread.build(query[groups.ids], len(reads)), self.grouped((cls,)))
+        query[reads] = torch.arange(reads.shape[0], device=reads.device)  # those of no group, -1, write to the end
+        return Single(groups, Spread.build(query[groups.ids], reads.shape[0]), self.grouped((cls,)))
 
-    def tiles(self, cls: EquivalenceClass) -> Tiling:
-        """Blocks of queries and the keys that they may attend to."""
+    def tiles(self, cls: EquivalenceClass) -> Tiling | EntryPairs:
+        """Blocks of queries and the keys that they may attend to; pair by pair in an exported graph, if groups are local."""
         source = self.source.entries(cls.source).tuples[:, list(cls.unmatched_source)]
         target = self.target.entries(cls.target).tuples[:, list(cls.unmatched_target)]
         keys, queries = self.key_segments(cls.pool), self.query_segments(cls)
+        if is_exported() and cls.matching:
+            query, key = pairs_within(keys, queries)
+            apart = (target[query][:, :, None] != source[key][:, None, :]).all(-1).all(-1).nonzero().flatten()
+            return EntryPairs(query[apart], key[apart], self.target.entries(cls.target).count)
         return self._once(("tiles", cls), lambda: Tiling.build(keys, queries, source, target))
 
     def members(self, cls: EquivalenceClass, coupling: str) -> Tensor:
@@ -214,7 +218,7 @@ class Plan(Memory, Transferable):
 
     def _members(self, cls: EquivalenceClass, coupling: str) -> Tensor:
         terms: Iterable[tuple[int, EquivalenceClass]] = expansion(cls) if coupling == "exact" else ((1, cls),)
-        total = torch.zeros(len(self.target.entries(cls.target)), dtype=torch.int64, device=self.target.device)
+        total = torch.zeros(self.target.entries(cls.target).count, dtype=torch.int64, device=self.target.device)
         for sign, term in terms:
             sizes = torch.cat([self.key_segments(term.pool).sizes, total.new_zeros(1)])
             total = total + sign * sizes[self.group_of_target(term)]

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from anyorder.layouts.memory import is_exported
+
 
 class _Deal(torch.autograd.Function):
     @staticmethod
@@ -43,6 +45,8 @@ def deal(rows: Tensor, places: Sequence[Tensor]) -> tuple[Tensor, ...]:
     >>> [part.tolist() for part in deal(torch.tensor([10, 20, 30]), [torch.tensor([2]), torch.tensor([0, 1])])]
     [[30], [10, 20]]
     """
+    if is_exported():
+        return tuple(rows.index_select(0, place) for place in places)
     parts: tuple[Tensor, ...] = _Deal.apply(rows, *places)
     return parts
 

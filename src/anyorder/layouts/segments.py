@@ -9,6 +9,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from anyorder.layouts.memory import is_exported
 from anyorder.layouts.transfer import Transferable
 
 
@@ -27,18 +28,31 @@ class Segments(Transferable):
         >>> segments.rows.tolist(), segments.pointer.tolist()
         ([2, 0, 3], [0, 1, 3, 3])
         """
+        if is_exported():
+            return cls._exported(group, num_groups)
         counts = torch.bincount(group + 1, minlength=num_groups + 1)
         ends = counts.cumsum(0)
         skipped = int(counts[0])
         narrow = group.to(torch.int32) if num_groups < 2**31 else group
         return cls(torch.argsort(narrow, stable=True)[skipped:], ends - skipped)
 
+    @classmethod
+    def _exported(cls, group: Tensor, num_groups: int) -> Segments:
+        groups, order = torch.sort(group)
+        there = (groups >= 0).nonzero().flatten()
+        groups = groups[there]
+        sizes = group.new_zeros(num_groups).index_add(0, groups, torch.ones_like(groups))
+        made = cls(order[there], torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]))
+        made.__dict__.update(group=groups, sizes=sizes)  # of the same symbolic sizes as rows and groups
+        return made
+
     @property
     def num_groups(self) -> int:
         return self.pointer.shape[0] - 1
 
-    @property
+    @cached_property
     def sizes(self) -> Tensor:
+        """The number of rows of each group."""
         return self.pointer.diff()
 
     @cached_property
@@ -60,9 +74,13 @@ class Queries(Transferable):
         """The queries of several classes that share their groups."""
         starts = [0]
         for segments in classes:
-            starts.append(starts[-1] + len(segments.rows))
+            starts.append(starts[-1] + segments.rows.shape[0])
         pointer = torch.stack([part.pointer + start for part, start in zip(classes, starts[:-1], strict=True)])
-        return cls(torch.cat([part.rows for part in classes]), pointer)
+        made = cls(torch.cat([part.rows for part in classes]), pointer)
+        if is_exported():
+            numbers = [torch.full_like(part.rows, number) for number, part in enumerate(classes)]
+            made.__dict__.update(group=torch.cat([part.group for part in classes]), classes=torch.cat(numbers))
+        return made
 
     @cached_property
     def classes(self) -> Tensor:
@@ -98,6 +116,8 @@ class Spread(Transferable):
     @classmethod
     def build(cls, rows: Tensor, num_sources: int, *, one_to_one: bool = False) -> Spread:
         missing = rows < 0
+        if is_exported():
+            return cls(rows.masked_fill(missing, num_sources), missing)
         some = bool(missing.any())
         if not some and len(rows) == num_sources and torch.equal(rows, torch.arange(num_sources, device=rows.device)):
             return cls(None, None)
@@ -117,6 +137,8 @@ class Spread(Transferable):
         """The rows, zero where there is none."""
         if self.rows is None:
             return values
+        if is_exported():  # those that are missing read a row of zeros at the end
+            return torch.cat([values, values.new_zeros(1, *values.shape[1:])]).index_select(0, self.rows)
         if self.missing is None:
             return values.index_select(0, self.rows)
         if values.shape[0] == 0:  # zeros that still belong to the graph of ``values``

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,6 +12,7 @@ from torch import Tensor
 from anyorder.layouts.complete import CompleteIndexSet
 from anyorder.layouts.index_set import IndexSet
 from anyorder.layouts.lookup import TupleIndex
+from anyorder.layouts.memory import is_exported
 
 MOST_AXES = 8  # two tuples of a higher order than this are edges of shape (2, num_edges)
 
@@ -46,6 +48,8 @@ class SparseIndexSet(IndexSet):
         self.num_nodes = num_nodes
         self.node_graph = node_graph
         self._tuples = tuples.clone()  # what a caller does to theirs later must not change this set
+        if is_exported():
+            return
         if self.order == 0 and len(tuples) != self.num_graphs:
             raise ValueError(
                 f"an index set of order 0 has one entry per graph: expected {self.num_graphs}, got {len(tuples)}"
@@ -87,7 +91,7 @@ class SparseIndexSet(IndexSet):
 
     @property
     def num_entries(self) -> int:
-        return len(self._tuples)
+        return self._tuples.shape[0]
 
     @property
     def index(self) -> TupleIndex:
@@ -107,7 +111,7 @@ class SparseIndexSet(IndexSet):
         return rows
 
     def flatten(self, values: Tensor) -> Tensor:
-        if values.ndim != 2 or len(values) != self.num_entries:
+        if values.ndim != 2 or (values.shape[0] != self.num_entries and not is_exported()):
             raise ValueError(
                 f"values must have one row per entry: expected shape ({self.num_entries}, channels), "
                 f"got {tuple(values.shape)}"
@@ -140,7 +144,7 @@ class SparseIndexSet(IndexSet):
             choices = product(range(self.order), repeat=order)
             every = torch.cat([self._tuples[:, list(axes)] for axes in choices])
             index = TupleIndex.build(every, self.num_nodes)
-            tuples = every[index.rows[index.first]]
+            tuples = every[index.numbers()[1]]
         return self._trusted(tuples, self.num_nodes, self.node_graph, self.num_graphs)
 
     def complete(self, order: int) -> IndexSet:
@@ -185,12 +189,15 @@ class SparseIndexSet(IndexSet):
 
 def complete_index_set(order: int, node_graph: Tensor, *, num_graphs: int) -> IndexSet:
     """All tuples of an order within each graph, also where the nodes of a graph do not stand together."""
-    sizes = torch.bincount(node_graph, minlength=num_graphs)
+    if is_exported():
+        sizes = node_graph.new_zeros(num_graphs).index_add(0, node_graph, torch.ones_like(node_graph))
+    else:
+        sizes = torch.bincount(node_graph, minlength=num_graphs)
     together = CompleteIndexSet(order, sizes)
-    if bool((node_graph.diff() >= 0).all()):
+    if not is_exported() and bool((node_graph.diff() >= 0).all()):
         return together
     nodes = torch.argsort(node_graph, stable=True)
-    return SparseIndexSet._trusted(nodes[together.tuples], len(node_graph), node_graph, num_graphs)
+    return SparseIndexSet._trusted(nodes[together.tuples], node_graph.shape[0], node_graph, num_graphs)
 
 
 def _check_tuples(tuples: Tensor, num_nodes: int) -> None:
@@ -202,6 +209,8 @@ def _check_tuples(tuples: Tensor, num_nodes: int) -> None:
         raise ValueError(
             f"tuples must have one column per axis: expected shape (num_entries, order), got {tuple(tuples.shape)}"
         )
+    if is_exported():
+        return
     if tuples.shape[0] == 2 and tuples.shape[1] > MOST_AXES:
         raise ValueError(
             f"tuples must have one row per tuple: shape {tuple(tuples.shape)} would be of order {tuples.shape[1]}; pass the "
@@ -221,6 +230,9 @@ def _check_graphs(node_graph: Tensor, num_nodes: int, num_graphs: int | None, de
     if not isinstance(node_graph, Tensor) or node_graph.dtype != torch.int64:
         got = node_graph.dtype if isinstance(node_graph, Tensor) else type(node_graph).__name__
         raise TypeError(f"node_graph must be a tensor of int64, got {got}")
+    if is_exported():
+        last: Any = torch.cat([node_graph, node_graph.new_full((1,), -1)]).max()
+        return (last + 1).item() if num_graphs is None else num_graphs
     if num_graphs is not None and (not isinstance(num_graphs, int) or num_graphs < 0):
         raise ValueError(f"num_graphs must be an integer of at least 0, got {num_graphs!r}")
     if tuple(node_graph.shape) != (num_nodes,):

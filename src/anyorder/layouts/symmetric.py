@@ -12,7 +12,7 @@ from torch import Tensor
 
 from anyorder.layouts.index_set import MOST_PLANS, IndexSet
 from anyorder.layouts.lookup import TupleIndex
-from anyorder.layouts.memory import Built, refuse_in_graph
+from anyorder.layouts.memory import Built, is_exported, refuse_in_graph
 from anyorder.layouts.sparse import SparseIndexSet
 from anyorder.layouts.transfer import Transferable
 
@@ -47,7 +47,7 @@ class SymmetricIndexSet(SparseIndexSet):
         if isinstance(tuples, Tensor) and tuples.ndim == 2 and tuples.dtype == torch.int64:
             tuples = tuples.sort(1).values
             repeated = (tuples[:, 1:] == tuples[:, :-1]).any(1).nonzero().flatten()
-            if len(repeated):
+            if not is_exported() and len(repeated):
                 row = int(repeated[0])
                 raise ValueError(f"an unordered hyperedge has distinct nodes: row {row} is {tuples[row].tolist()}")
         super().__init__(tuples, num_nodes=num_nodes, node_graph=node_graph, num_graphs=num_graphs)
@@ -62,7 +62,7 @@ class SymmetricIndexSet(SparseIndexSet):
             return super()._project(order)
         every = torch.cat([self.tuples[:, list(some)] for some in combinations(range(self.order), order)])
         index = TupleIndex.build(every, self.num_nodes)
-        return self._trusted(every[index.rows[index.first]], self.num_nodes, self.node_graph, self.num_graphs)
+        return self._trusted(every[index.numbers()[1]], self.num_nodes, self.node_graph, self.num_graphs)
 
     def towards(self, target: SymmetricIndexSet, what: object, build: Callable[[], Built]) -> Built:
         """Keep what is derived from this index set and another."""
@@ -96,7 +96,7 @@ class SymmetricIndexSet(SparseIndexSet):
             return Subsets(self.tuples, self.num_nodes, None)
         every = torch.stack([self.tuples[:, list(some)] for some in axes], 1).flatten(0, 1)
         ids, distinct = TupleIndex.build(every, self.num_nodes).distinct(every)
-        return Subsets(ids.view(-1, len(axes)), len(distinct.codes), distinct)
+        return Subsets(ids.view(-1, len(axes)), distinct.count, distinct)
 
     def find_subsets(self, target: SymmetricIndexSet, size: int) -> Tensor:
         """(target entry, subset): which subset of this index set equals each subset of a target entry, -1 for none."""

@@ -8,11 +8,30 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from anyorder.layouts.segments import Segments
+from anyorder.layouts.memory import is_exported, repeat_numbers
+from anyorder.layouts.segments import Queries, Segments
 from anyorder.layouts.transfer import Transferable
 
 TILE_PAIRS = 1 << 20  # query-key pairs of a tile: bounds memory whatever the number of entries
 TILE_QUERIES = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class EntryPairs(Transferable):
+    """Pairs of an output and an input entry, one by one."""
+
+    target: Tensor
+    source: Tensor
+    num_targets: int
+
+
+def pairs_within(keys: Segments, queries: Segments | Queries) -> tuple[Tensor, Tensor]:
+    """The query and the key of each pair that share a group."""
+    count = keys.sizes[queries.group]
+    asking = repeat_numbers(count, count.sum().item())  # type: ignore[arg-type]
+    first = (count.cumsum(0) - count)[asking]
+    place = torch.arange(asking.shape[0], device=count.device) - first + keys.pointer[queries.group[asking]]
+    return queries.rows[asking], keys.rows[place]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +74,10 @@ class Tiling(Transferable):
     @classmethod
     def build(cls, keys: Segments, queries: Segments, source: Tensor, target: Tensor) -> Tiling:
         """Cut the groups of a class; ``source`` and ``target`` are the unmatched nodes of its keys and queries."""
-        tiles = _cut(keys, queries, source, target)
+        tiles = [_whole(keys, queries, source, target)] if is_exported() else _cut(keys, queries, source, target)
         asking = torch.cat([tile.queries.flatten() for tile in tiles]) if tiles else queries.rows.new_empty(0)
         places = (asking >= 0).nonzero().flatten()
-        if len(places) == len(asking):
+        if not is_exported() and len(places) == len(asking):
             return cls(tuple(tiles), None, asking)
         return cls(tuple(tiles), places, asking[places])
 
@@ -67,6 +86,12 @@ class Tiling(Transferable):
 
     def __iter__(self) -> Iterator[Tile]:
         return iter(self.tiles)
+
+
+def _whole(keys: Segments, queries: Segments, source: Tensor, target: Tensor) -> Tile:
+    """All groups side by side, as an exported graph has them: they are graphs there, of which a batch has few."""
+    asking, asked = (_pad(part, part.sizes.cumsum(0) - part.sizes, part.sizes) for part in (queries, keys))
+    return Tile(asking, asked, source, target, True, True)
 
 
 def _cut(keys: Segments, queries: Segments, source: Tensor, target: Tensor) -> list[Tile]:
@@ -100,6 +125,7 @@ def _bits(values: Tensor) -> Tensor:
 
 
 def _pad(segments: Segments, start: Tensor, count: Tensor) -> Tensor:
-    step = torch.arange(int(count.max()), device=start.device)
-    place = (start[:, None] + step).clamp(max=len(segments.rows) - 1)
+    most = torch.cat([count, count.new_zeros(1)]).max().item()
+    step = torch.arange(most, device=start.device)
+    place = (start[:, None] + step).clamp(max=segments.rows.shape[0] - 1)
     return torch.where(step < count[:, None], segments.rows[place], -1)

@@ -1,6 +1,7 @@
 """Models made of equivariant layers."""
 
 from anyorder.models.encoder import Encoder, EquivariantMLP
+from anyorder.models.exporting import export
 from anyorder.models.hypergraph import HypergraphEncoder
 from anyorder.models.mixed import MixedEncoder, mixed_linear
 from anyorder.models.propagation import PropagationEncoder
@@ -13,5 +14,6 @@ __all__ = [
     "MixedEncoder",
     "PropagationEncoder",
     "SymmetricEncoder",
+    "export",
     "mixed_linear",
 ]

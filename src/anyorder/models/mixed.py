@@ -60,6 +60,10 @@ def mixed_linear(*, orders_in: Sequence[int], orders_out: Sequence[int], **optio
     >>> layer = mixed_linear(orders_in=(1, 2), orders_out=(1, 2), channels_in=3, channels_out=4)
     >>> sum(len(block.classes) for block in layer.blocks.values())
     27
+
+    Args:
+        orders_in, orders_out: the orders of the input and of the output.
+        options: ``channels_in``, ``channels_out``, ``classes``, ``reduce`` and ``bias`` of ``EquivariantLinear``.
     """
     bias = options.pop("bias", True)
     return MixedLayer(

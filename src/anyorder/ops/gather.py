@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from anyorder.layouts import Spread
+from anyorder.layouts.memory import is_exported
 from anyorder.ops.backends import INSTALLED, Compiled, backend_of, forced, is_transformed
 from anyorder.ops.compiling import build_rows, build_rows_ahead
 
@@ -65,7 +66,7 @@ def beside(parts: Sequence[tuple[Tensor, Spread]]) -> Tensor:
 
 def is_compiled(values: Tensor, size: int) -> bool:
     """Whether so many numbers of the type of a tensor get the operators that Numba compiles."""
-    if not INSTALLED["numba"] or values.dtype not in (torch.float32, torch.float64):
+    if is_exported() or not INSTALLED["numba"] or values.dtype not in (torch.float32, torch.float64):
         return False
     if torch.compiler.is_compiling():  # a compiled graph is for any number
         return backend_of(values) in ("numba", "products")

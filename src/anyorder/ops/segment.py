@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from anyorder.layouts import Queries, Segments
+from anyorder.layouts.memory import is_exported
 from anyorder.ops import segment_products, segment_reference
 from anyorder.ops.backends import INSTALLED, backend_of, forced, is_transformed
 from anyorder.ops.features import FeatureMap
@@ -43,7 +44,9 @@ def segment_attention(
     if half is not None:
         query, key, value = query.float(), key.float(), value.float()
     problem = Problem(query, key, value, keys, queries, features, normalize)
-    if _is_plain(problem):
+    if is_exported():
+        made = segment_reference.attend(problem)
+    elif _is_plain(problem):
         with torch.autocast(query.device.type, enabled=False):
             made = segment_reference.attend(problem)
     else:

@@ -12,6 +12,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+from anyorder.layouts.memory import is_exported
 from anyorder.ops.problem import Problem
 
 MOST = 2**26  # numbers in phi(k) v^T that are held at once; more classes than that are done in turns
@@ -25,7 +26,7 @@ def _turns(problem: Problem) -> Iterable[tuple[int, int]]:
 
 def attend(problem: Problem) -> tuple[Tensor, Tensor]:
     """Sums (query, class, head, channel) and norms (query, class, head), some classes at a time."""
-    if problem.size <= MOST:
+    if is_exported() or problem.size <= MOST:
         answer = _answer(problem, 0, problem.classes)
     else:
         answer = torch.cat([_answer(problem, first, last) for first, last in _turns(problem)], 1)
@@ -46,8 +47,8 @@ def _answer(problem: Problem, first: int, last: int) -> Tensor:
     asking = problem.features(problem.query[:, first:last].flatten(0, 1).index_select(0, places))
     read = states.flatten(0, 1).index_select(0, queries.group * width + queries.classes)
     answer = torch.einsum("qhm,qhmc->qhc", asking, read)
-    whole = answer.new_zeros(len(problem.query) * width, *answer.shape[1:]).index_copy(0, places, answer)
-    return whole.unflatten(0, (len(problem.query), width))
+    whole = answer.new_zeros(problem.query.shape[0] * width, *answer.shape[1:]).index_copy(0, places, answer)
+    return whole.unflatten(0, (problem.query.shape[0], width))
 
 
 def _keys(problem: Problem, first: int, last: int) -> tuple[Tensor, Tensor]:

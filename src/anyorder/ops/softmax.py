@@ -7,13 +7,20 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
-from anyorder.layouts import OverlapPairs, Single, Tile, Tiling
+from anyorder.layouts import EntryPairs, Single, Tile, Tiling
+from anyorder.layouts.memory import is_exported
 from anyorder.ops.backends import forced, is_transformed
 from anyorder.ops.features import FeatureMap
 from anyorder.ops.segment import segment_attention
 
 SMALL = 2**16
 """Pairs of queries and keys, for all heads, up to which the formula is written out; the fused version derives once only."""
+
+
+def highest_of(rows: Tensor, groups: Tensor, num_groups: int) -> Tensor:
+    """(group, ...): the highest row of each group, number by number."""
+    index = groups.view(-1, *[1] * (rows.ndim - 1)).expand_as(rows)
+    return rows.new_full((num_groups, *rows.shape[1:]), -torch.inf).scatter_reduce(0, index, rows, "amax")
 
 
 def softmax_single(known: Single, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -23,23 +30,19 @@ def softmax_single(known: Single, query: Tensor, key: Tensor, value: Tensor) -> 
     """
     groups = known.groups
     scores = (known.query_of_key(query) * key).sum(-1) * key.shape[-1] ** -0.5
-    index = groups.ids.unsqueeze(1).expand_as(scores)
     with torch.no_grad():
-        lowest = scores.new_full((groups.num_groups, scores.shape[1]), -torch.inf)
-        highest = lowest.scatter_reduce(0, index, scores, "amax")
+        highest = highest_of(scores, groups.ids, groups.num_groups)
     weights = (scores - highest.index_select(0, groups.ids)).exp()
-    ones = weights.new_ones(len(query), 1, weights.shape[1], 1)
+    ones = weights.new_ones(query.shape[0], 1, weights.shape[1], 1)
     given = (weights[:, None, :, None], value[:, None], known.grouped.keys, known.grouped.queries)
     return segment_attention(ones, *given, FeatureMap("none"), True)[0][:, 0]
 
 
-def softmax_pairs(known: OverlapPairs, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+def softmax_pairs(known: EntryPairs, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """Attention over a list of pairs, for (row, head, channel)."""
     scores = (query[known.target] * key[known.source]).sum(-1) * key.shape[-1] ** -0.5
-    index = known.target.unsqueeze(1).expand_as(scores)
     with torch.no_grad():
-        lowest = scores.new_full((known.num_targets, scores.shape[1]), -torch.inf)
-        highest = lowest.scatter_reduce(0, index, scores, "amax")
+        highest = highest_of(scores, known.target, known.num_targets)
     weights = (scores - highest[known.target]).exp()
     norms = weights.new_zeros(known.num_targets, weights.shape[1]).index_add(0, known.target, weights)
     shares = weights / norms[known.target]
@@ -65,7 +68,7 @@ def softmax_tiles(tiling: Tiling, query: Tensor, key: Tensor, value: Tensor) -> 
     rows = torch.cat(parts)
     if tiling.places is not None:
         rows = rows.index_select(0, tiling.places)
-    return rows.new_zeros(len(query), *rows.shape[1:]).index_copy(0, tiling.queries, rows)
+    return rows.new_zeros(query.shape[0], *rows.shape[1:]).index_copy(0, tiling.queries, rows)
 
 
 def _attend(tile: Tile, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -75,12 +78,18 @@ def _attend(tile: Tile, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         mask = (mask | empty).unsqueeze(1)
     asking = _pick(query, tile.queries, tile.has_gaps)
     asked, answers = _pick(key, tile.keys, tile.is_padded), _pick(value, tile.keys, tile.is_padded)
-    plain = is_transformed() or forced() == "reference" or asking.shape[:3].numel() * tile.keys.shape[1] <= SMALL
-    attend = _plain_attention if plain and not torch.compiler.is_compiling() else scaled_dot_product_attention
+    attend = _plain_attention if _is_plain(asking, tile) else scaled_dot_product_attention
     out = attend(asking, asked, answers, attn_mask=mask).transpose(1, 2)
     if empty is not None:
         out = out.masked_fill(empty.unsqueeze(-1), 0)
     return out.flatten(0, 1)
+
+
+def _is_plain(asking: Tensor, tile: Tile) -> bool:
+    """Whether the formula is written out."""
+    if torch.compiler.is_compiling():
+        return is_exported()
+    return is_transformed() or forced() == "reference" or asking.shape[:3].numel() * tile.keys.shape[1] <= SMALL
 
 
 def _plain_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) -> Tensor:

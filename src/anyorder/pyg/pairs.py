@@ -26,7 +26,7 @@ class PairSet(Transferable):
 
     Attributes:
         index: the index set.
-        entry: the entry of each edge; None where edges are the entries after the nodes, in their order.
+        entry: (num_edges,), the entry of each edge; None where edges are the entries after the nodes, in their order.
         num_edges: how many edges there are.
     """
 

@@ -20,6 +20,11 @@ Transform: Any = require("torch_geometric.transforms", "pyg").BaseTransform
 class AddRandomWalks(Transform):
     """Adds the probabilities that a random walk is back after 2, ..., ``steps`` + 1 steps, see `random_walk_positions`.
 
+    >>> from torch_geometric.data import Data
+    >>> path = Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]))
+    >>> AddRandomWalks(steps=2)(path).random_walk_pe.shape
+    torch.Size([3, 2])
+
     Args:
         steps: number of channels.
         name: the attribute to write; None appends them to ``x``.
@@ -35,6 +40,11 @@ class AddRandomWalks(Transform):
 
 class AddLaplacian(Transform):
     """Adds eigenvectors of the normalised Laplacian, see `laplacian_positions`; for training, flip their signs.
+
+    >>> from torch_geometric.data import Data
+    >>> path = Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]))
+    >>> AddLaplacian(channels=2)(path).laplacian_pe.shape
+    torch.Size([3, 2])
 
     Args:
         channels: number of eigenvectors.
@@ -54,6 +64,12 @@ class PreparePairs(Transform):
 
     Plans are of a whole batch. A ``DataLoader`` collates graphs after its transforms: ``attach`` has its workers do this
     after. Loaders that sample from one graph take it as their ``transform``.
+
+    >>> from anyorder.pyg import PairConv
+    >>> from torch_geometric.data import Data
+    >>> path = Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]))
+    >>> PreparePairs(PairConv(1, heads=1))(path).pairs.index.num_entries
+    7
 
     Args:
         model: a ``GraphTransformer``, ``PairConv`` or a module that holds some; only its structure is kept.

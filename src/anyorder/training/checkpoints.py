@@ -28,6 +28,9 @@ def load(source: str | Path) -> nn.Module:
     'PairEncoder'
 
     The name of a shipped model may be cut: ``load("delaunay")`` is the first whose name begins so.
+
+    Args:
+        source: a folder, or the name of a model that comes with the package.
     """
     folder = shipped(str(source)) or Path(source)
     if is_saved_module(folder):
