@@ -255,6 +255,7 @@ def attention_program(
         classes: those that the layer uses.
         attention: ``"relaxed"``, ``"exact"`` or ``"softmax"``, for the local and for the global ones.
         same: whether the layer writes to the index set that it reads from.
+        sharing: which of queries and keys the classes of a pattern have together, as of ``EquivariantAttention``.
     """
     every = pooled(classes)
     attends = _attends(every, attention, "keys" in sharing)
