@@ -9,13 +9,21 @@ from anyorder.extras import require
 
 if TYPE_CHECKING:
     from anyorder.estimators.graphs import GraphClassifier, GraphRegressor, NodeClassifier
+    from anyorder.estimators.hypergraphs import HyperedgePredictor, HypergraphNodeClassifier
     from anyorder.estimators.links import LinkPredictor
+    from anyorder.estimators.molecules import MoleculeClassifier, MoleculeRegressor
+    from anyorder.estimators.sets import SetToGraph
 
 _HOMES = {
     "GraphClassifier": "anyorder.estimators.graphs",
     "GraphRegressor": "anyorder.estimators.graphs",
     "NodeClassifier": "anyorder.estimators.graphs",
+    "HyperedgePredictor": "anyorder.estimators.hypergraphs",
+    "HypergraphNodeClassifier": "anyorder.estimators.hypergraphs",
     "LinkPredictor": "anyorder.estimators.links",
+    "SetToGraph": "anyorder.estimators.sets",
+    "MoleculeClassifier": "anyorder.estimators.molecules",
+    "MoleculeRegressor": "anyorder.estimators.molecules",
 }
 
 
@@ -26,4 +34,14 @@ def __getattr__(name: str) -> Any:
     return getattr(importlib.import_module(_HOMES[name]), name)
 
 
-__all__ = ["GraphClassifier", "GraphRegressor", "LinkPredictor", "NodeClassifier"]
+__all__ = [
+    "GraphClassifier",
+    "GraphRegressor",
+    "HyperedgePredictor",
+    "HypergraphNodeClassifier",
+    "LinkPredictor",
+    "MoleculeClassifier",
+    "MoleculeRegressor",
+    "NodeClassifier",
+    "SetToGraph",
+]

@@ -5,14 +5,23 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from anyorder.errors import InputError, reading
 from anyorder.files import read_sealed_json, write_sealed_json
+from anyorder.training.fit import carry_out
+from anyorder.training.jobs import Job
+from anyorder.training.machine import Machine
+from anyorder.training.outcome import conclude
+from anyorder.training.run import Run
+from anyorder.training.sizing import fit_epochs
 
 ESTIMATOR = "estimator.json"
 Self = TypeVar("Self", bound="FolderEstimator")
@@ -28,6 +37,17 @@ class FolderEstimator(BaseEstimator):
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         return Path(folder)
 
+    def _carry_out(self, run: Run, folder: Path, *, fixed: bool) -> None:
+        """Train into a folder, for as many epochs as fit a few minutes unless their number is fixed."""
+        if not fixed:
+            run, _ = fit_epochs(run, run.task.load(seed=run.seed, data_dir=folder))
+        machine = Machine(progress=bool(getattr(self, "progress", False)), data_dir=folder)
+        kind = type(self).__name__
+        record = carry_out(Job(f"own/{kind}", "own", kind, "ours", run), folder, machine)
+        record = conclude(run, folder, record, data_dir=folder).record
+        shutil.rmtree(folder / "cache", ignore_errors=True)
+        self.fitted_: dict[str, Any] = {"epochs": len(record.history), "valid": record.metrics.get("", {})}
+
     def _trained(self) -> Path:
         if not self.__sklearn_is_fitted__():
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
@@ -41,7 +61,7 @@ class FolderEstimator(BaseEstimator):
         source, target = self._trained(), Path(folder)
         if target.exists() and any(target.iterdir()):
             raise FileExistsError(f"{target} is not empty: save into a new folder")
-        shutil.copytree(source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("logs", "last.ckpt"))
+        shutil.copytree(source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("logs", "last.ckpt", "cache"))
         held = {"kind": type(self).__name__, "settings": self.get_params(deep=False), "fitted": self.fitted_}
         write_sealed_json(target / ESTIMATOR, held)
 
@@ -63,3 +83,18 @@ class FolderEstimator(BaseEstimator):
     def _restore(self, fitted: dict[str, Any]) -> None:
         """Take up what a fit had found."""
         self.fitted_ = fitted
+
+
+def same_length(items: Sequence[Any], y: Any, what: str) -> Sequence[Any]:
+    """The items, which must be as many as their targets."""
+    if len(items) != len(y):
+        raise ValueError(f"X and y must have the same length, got {len(items)} {what} and {len(y)} targets")
+    return items
+
+
+def classes_of(y: Sequence[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The distinct classes and the place of each row's."""
+    found, places = np.unique(np.asarray(y), return_inverse=True)
+    if len(found) < 2:
+        raise ValueError(f"y has {len(found)} class: expected at least two, there is nothing to learn")
+    return found, places.reshape(-1).astype(np.int64)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score
 
-from anyorder.estimators.base import FolderEstimator
+from anyorder.estimators.base import FolderEstimator, classes_of, same_length
 from anyorder.experiments.graphs.columns import Columns
 from anyorder.experiments.graphs.fitting import Fit, fitted_run, train
 from anyorder.experiments.graphs.models import GraphModel
@@ -104,18 +104,20 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):
     """
 
     def fit(self, X: Sequence[Any], y: Sequence[Any]) -> GraphClassifier:
-        graphs, self.classes_, places = as_graphs(X), *_classes(y)
-        column = Columns.empty(len(_same_length(X, y))).with_categories(TARGET, places.tolist())
+        graphs, self.classes_, places = as_graphs(X), *classes_of(y)
+        column = Columns.empty(len(same_length(X, y, "graphs"))).with_categories(TARGET, places.tolist())
         self._train(replace(graphs, graph_columns=column), level="graphs", goal="classification")
         self.fitted_["classes"] = self.classes_.tolist()
         return self
 
     def predict_proba(self, X: Sequence[Any]) -> NDArray[np.float64]:
         """(graph, class), classes in the order of ``classes_``."""
+        self._trained()
         return self._judge(as_graphs(X))
 
     def predict(self, X: Sequence[Any]) -> NDArray[Any]:
-        found: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(1)]
+        best = self.predict_proba(X).argmax(1)
+        found: NDArray[Any] = self.classes_[best]
         return found
 
     def _restore(self, fitted: dict[str, Any]) -> None:
@@ -127,7 +129,7 @@ class GraphRegressor(RegressorMixin, GraphEstimator):
     """Numbers of graphs: one for each, or several in rows."""
 
     def fit(self, X: Sequence[Any], y: Any) -> GraphRegressor:
-        values = np.asarray(y, np.float64).reshape(len(_same_length(X, y)), -1)
+        values = np.asarray(y, np.float64).reshape(len(same_length(X, y, "graphs")), -1)
         names = tuple(f"{TARGET} {n}" for n in range(values.shape[1]))
         column = Columns.empty(len(values)).with_numbers(names, values)
         self._train(replace(as_graphs(X), graph_columns=column), level="graphs", goal="regression", targets=names)
@@ -152,7 +154,7 @@ class NodeClassifier(ClassifierMixin, GraphEstimator):
         if len(y) != graphs.num_nodes:
             raise ValueError(f"y must have one entry per node: expected {graphs.num_nodes}, got {len(y)}")
         known = np.array([not _unknown(value) for value in y])
-        self.classes_, places = _classes([value for value in y if not _unknown(value)])
+        self.classes_, places = classes_of([value for value in y if not _unknown(value)])
         column: list[int | None] = [None] * len(y)
         for row, place in zip(np.flatnonzero(known).tolist(), places.tolist(), strict=True):
             column[row] = place
@@ -163,10 +165,12 @@ class NodeClassifier(ClassifierMixin, GraphEstimator):
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """(node, class) for all nodes of the graph, classes in the order of ``classes_``."""
+        self._trained()
         return self._judge(as_graphs(_listed(X)))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        found: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(1)]
+        best = self.predict_proba(X).argmax(1)
+        found: NDArray[Any] = self.classes_[best]
         return found
 
     def score(self, X: Any, y: Sequence[Any], sample_weight: Any = None) -> float:
@@ -197,20 +201,6 @@ def _listed(items: Any) -> list[Any]:
     """A list of graphs, of one that stands alone too."""
     alone = hasattr(items, "nodes") or hasattr(items, "edge_index")
     return [items] if alone else list(items)
-
-
-def _same_length(items: Sequence[Any], y: Any) -> Sequence[Any]:
-    if len(items) != len(y):
-        raise ValueError(f"X and y must have the same length, got {len(items)} graphs and {len(y)} targets")
-    return items
-
-
-def _classes(y: Sequence[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The distinct classes and the place of each row's."""
-    found, places = np.unique(np.asarray(y), return_inverse=True)
-    if len(found) < 2:
-        raise ValueError(f"y has {len(found)} class: expected at least two, there is nothing to learn")
-    return found, places.reshape(-1).astype(np.int64)
 
 
 def _unknown(value: Any) -> bool:

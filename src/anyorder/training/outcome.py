@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -87,7 +88,9 @@ def scores(task: Task, collected: dict[str, Tensor]) -> tuple[Score, ...]:
     drawn: dict[str, list[float]] = {name: [] for name in names}
     for _ in range(_DRAWS if rows <= _MANY else _DRAWS // 8):
         chosen = torch.from_numpy(random.integers(0, rows, rows))
-        found = task.metrics({name: values[chosen] for name, values in collected.items()})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # redraws of few rows may lack a class
+            found = task.metrics({name: values[chosen] for name, values in collected.items()})
         for name in names:
             drawn[name].append(found.get(name, math.nan))
     return tuple(_score(name, whole[name], drawn[name], rows) for name in names)

@@ -15,7 +15,7 @@ from anyorder.training.loaders import Loaders
 from anyorder.training.run import Run, Splits
 
 _STEPS, _LONGEST = 5, 5.0
-LEAST_EPOCHS, SECONDS = 10, 200.0
+LEAST_EPOCHS, SECONDS = 4, 200.0
 """Epochs at least where none are given, and the time that they are to fit."""
 
 
@@ -37,7 +37,7 @@ def fitting_epochs(seconds: float, most: int, budget: float = SECONDS) -> int:
     """As many epochs as fit the time that a first answer may take.
 
     >>> fitting_epochs(0.1, 200), fitting_epochs(5.0, 200), fitting_epochs(1000.0, 200)
-    (200, 40, 10)
+    (200, 40, 4)
     """
     return int(min(most, max(min(LEAST_EPOCHS, most), budget / max(seconds, 1e-9))))
 

@@ -52,7 +52,7 @@ def _train(args: argparse.Namespace) -> int:
     take_data(args, *(("hif", "edges") if hif else ("edges", "hif")))
     from anyorder.experiments.hypergraphs.models import DEFAULT, MODELS
     from anyorder.suggest import nearest
-    from anyorder.training.run import Optimiser, Run, Schedule, slug
+    from anyorder.training.run import slug
 
     names = {slug(row): row for row in MODELS}
     args.model = slug(args.model or DEFAULT)
@@ -60,20 +60,26 @@ def _train(args: argparse.Namespace) -> int:
         raise ValueError(f"unknown model {args.model!r}{nearest(args.model, names)}")
     source = args.hif or args.edges
     folder = model_folder(args, "hypergraph", source.stem)
-    schedule = Schedule(epochs=args.epochs, patience=max(1, args.epochs // 3))
-    optimiser = Optimiser(learning_rate=1e-2, weight_decay=5e-4)
-    task = _with_inputs(_task(args), args)
-    run = Run(task, MODELS[names[args.model]], optimiser, schedule, batch_size=1, seed=args.seed)
+    run = own_run(with_inputs(_task(args), args.inputs, args.data_dir), names[args.model], args.epochs, args.seed)
     use = f"anyorder predict {folder}  (writes a class for every node)"
     return train(run, args, folder, kind="hypergraph", data=source.name, use=use)
 
 
-def _with_inputs(task: Any, args: argparse.Namespace) -> Any:
-    """The task with what nodes are known by."""
+def own_run(task: Any, row: str, epochs: int, seed: int) -> Any:
+    """The run of a model on a user's hypergraph."""
+    from anyorder.experiments.hypergraphs.models import MODELS
+    from anyorder.training.run import Optimiser, Run, Schedule
+
+    schedule = Schedule(epochs=epochs, patience=max(1, epochs // 3))
+    return Run(task, MODELS[row], Optimiser(learning_rate=1e-2, weight_decay=5e-4), schedule, batch_size=1, seed=seed)
+
+
+def with_inputs(task: Any, inputs: list[str] | None, data_dir: Path | None = None) -> Any:
+    """The task with what nodes are known by; without features, by spectrum and labels unless it is said."""
     from anyorder.experiments.hypergraphs.structure import LABEL_SHARE, SPECTRUM, is_bare
 
-    data = task.read(args.data_dir)
-    asked = args.inputs or (["spectrum", "labels"] if is_bare(data) else ["none"])
+    data = task.read(data_dir)
+    asked = inputs or (["spectrum", "labels"] if is_bare(data) else ["none"])
     if "none" in asked and len(asked) > 1:
         raise ValueError(f"--inputs none stands alone, got {' '.join(asked)}")
     return replace(task, spectrum=SPECTRUM if "spectrum" in asked else 0, label_inputs=LABEL_SHARE * ("labels" in asked))

@@ -85,33 +85,6 @@ def add_explain(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def size_for(rows: int) -> tuple[int, int]:
-    """Layers and channels for so many molecules to train on.
-
-    >>> size_for(500), size_for(2_000), size_for(100_000)
-    ((2, 32), (3, 32), (4, 64))
-    """
-    return (2, 32) if rows < 1_000 else (3, 32) if rows < 20_000 else (4, 64)
-
-
-def model_config(args: argparse.Namespace) -> Any:
-    """The model that the arguments describe."""
-    from anyorder.experiments.molecules import models
-
-    size = {"layers": args.layers, "channels": args.channels, "dropout": args.dropout}
-    if args.model == "ours":
-        heads = max(1, args.channels // 16)
-        return models.MoleculeEncoder(**size, heads=heads, head_channels=8, pool_heads=heads, pool_head_channels=16)
-    if args.model == "transformer":
-        return models.MoleculeTransformer(**size, heads=max(1, args.channels // 16), head_channels=16)
-    if args.model == "mlp_pi":
-        return models.MoleculeMLP(**size)
-    if args.model == "fingerprint":
-        return models.MoleculeFingerprint(**size)
-    kind = args.model.removesuffix("-vn")
-    return models.MoleculeMessagePassing(**size, convolution=kind, virtual_node=args.model.endswith("-vn"))
-
-
 def _take(args: argparse.Namespace) -> None:
     """The table and its columns; those that are not named are found by their names, and said."""
     from anyorder.experiments.molecules.seen import smiles_column, target_column
@@ -130,8 +103,8 @@ def _take(args: argparse.Namespace) -> None:
 
 def _train(args: argparse.Namespace) -> int:
     _take(args)
+    from anyorder.experiments.molecules.fitting import MoleculeFit, own_run
     from anyorder.experiments.molecules.task import OwnMolecules
-    from anyorder.training.run import Optimiser, Run, Schedule
 
     stem = args.data.name.removesuffix(".gz").removesuffix(".csv")
     folder = model_folder(args, "molecules", stem)
@@ -146,17 +119,9 @@ def _train(args: argparse.Namespace) -> int:
         test=args.test,
         alone=args.alone,
     )
-    layers, channels = size_for(_report(task, args))
-    args.layers, args.channels = args.layers or layers, args.channels or channels
-    run = Run(
-        task,
-        model_config(args),
-        Optimiser("adamw", args.learning_rate, weight_decay=0.01, clip=5.0),
-        Schedule(epochs=args.epochs, warmup_epochs=min(2.0, args.epochs / 10), decay="linear", patience=args.patience),
-        batch_size=args.batch_size,
-        eval_batch_size=256,
-        seed=args.seed,
-    )
+    names = ("model", "layers", "channels", "dropout", "learning_rate", "batch_size", "epochs", "patience")
+    fit = MoleculeFit(**{name: getattr(args, name) for name in names})
+    run = own_run(task, fit, rows=_report(task, args), seed=args.seed)
     use = f"anyorder predict {folder} --input FILE  (a table with the same column of SMILES)"
     return train(run, args, folder, kind="molecules", data=args.data.name, use=use)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from anyorder.datasets.commands import add_folder
 from anyorder.training.own import add_data, add_options, add_shares, add_size, describe, model_folder, take_data, train
@@ -72,44 +71,19 @@ def add_statistics(parser: argparse.ArgumentParser) -> None:
 def _train(args: argparse.Namespace) -> int:
     take_data(args, "data")
     from anyorder.experiments.set_to_graph.files import LabelKind, read_sets
+    from anyorder.experiments.set_to_graph.fitting import SetFit, own_run
     from anyorder.experiments.set_to_graph.task import SetsFromFile
-    from anyorder.training.run import Optimiser, Run, Schedule
 
     folder = model_folder(args, "set-to-graph", args.data.stem)
     sets = read_sets(args.data)
     if sets.kind is LabelKind.NONE:
         raise ValueError(f"{args.data}: expected labels to learn from, 'edges' or 'partition', got features alone")
-    run = Run(
-        SetsFromFile(str(args.data.resolve()), sets.kind.value, args.valid, args.test),
-        model_config(args, max(len(sample.points) for sample in sets.sets)),
-        Optimiser(learning_rate=args.learning_rate, clip=1.0),
-        Schedule(epochs=args.epochs, warmup_epochs=args.epochs / 10, decay="linear", patience=args.patience),
-        batch_size=args.batch_size,
-        seed=args.seed,
-    )
+    names = ("model", "layers", "channels", "dropout", "learning_rate", "batch_size", "epochs", "patience")
+    fit = SetFit(**{name: getattr(args, name) for name in names})
+    task = SetsFromFile(str(args.data.resolve()), sets.kind.value, args.valid, args.test)
+    run = own_run(task, fit, largest=max(len(sample.points) for sample in sets.sets), seed=args.seed)
     use = f"anyorder predict {folder} --input FILE  (writes {sets.kind.value})"
     return train(run, args, folder, kind="set-to-graph", data=args.data.name, use=use)
-
-
-def model_config(args: argparse.Namespace, max_points: int) -> Any:
-    """The model that the arguments describe."""
-    from anyorder.experiments.set_to_graph import models
-    from anyorder.layers import RandomFeatures, Softmax
-
-    width, depth = args.channels, args.layers
-    widths, head = (width,) * depth, (width, width)
-    heads = next(number for number in (4, 2, 1) if width % number == 0)
-    ours = models.SetEncoder(depth, width, heads, width // heads, head, Softmax(), None, args.dropout)
-    return {
-        "ours": ours,
-        "ours-phi": models.SetEncoder(**{**vars(ours), "kernel": RandomFeatures()}),
-        "s2g": models.DeepSetPairs(widths, head),
-        "s2g-plus": models.DeepSetPairs(widths, head, basis="full"),
-        "siam": models.SiamesePairs(widths, head),
-        "siam-3": models.SiameseTriplets(widths),
-        "gnn": models.NearestNeighbourGNN(widths, neighbours=5),
-        "mlp": models.PaddedMLP(widths, max_points),
-    }[args.model]
 
 
 def _draw(args: argparse.Namespace) -> int:

@@ -1,0 +1,164 @@
+"""Classes of the nodes of a hypergraph, and which sets of nodes are hyperedges, from lists of lists."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score, roc_auc_score
+
+from anyorder.estimators.base import FolderEstimator, classes_of
+from anyorder.experiments.hypergraphs import commands as nodes
+from anyorder.experiments.hypergraphs.models import MODELS
+from anyorder.experiments.hypergraphs.own import OwnNodes
+from anyorder.experiments.hypergraphs.prediction import commands as sets
+from anyorder.experiments.hypergraphs.prediction.models import SET_MODELS
+from anyorder.experiments.hypergraphs.prediction.task import OwnEdgeSets
+from anyorder.suggest import nearest
+from anyorder.training.checkpoints import load_model, load_run
+from anyorder.training.run import PredictRequest, slug
+
+EDGES, LABELS, FEATURES, ASKED, ANSWERED = "edges.txt", "labels.csv", "features.csv", "asked.txt", "answered.csv"
+Hyperedges = Sequence[Sequence[Hashable]]
+
+
+class HypergraphEstimator(FolderEstimator):
+    """What estimators on one hypergraph share.
+
+    Args:
+        model: a row of `anyorder list hypergraphs` (nodes) or of hyperedge-sets, such as ours.
+        epochs: at most; None: as many as take a few minutes.
+        seed: of the parts, initialisation and training.
+        progress: show a progress bar.
+    """
+
+    def __init__(self, *, model: str = "ours", epochs: int | None = None, seed: int = 0, progress: bool = False) -> None:
+        self.model = model
+        self.epochs = epochs
+        self.seed = seed
+        self.progress = progress
+
+    def _row(self, known: Mapping[str, Any]) -> str:
+        rows = {slug(row): row for row in known}
+        if slug(self.model) not in rows:
+            raise ValueError(f"unknown model {self.model!r}{nearest(self.model, rows)}")
+        return rows[slug(self.model)]
+
+    def _answered(self, name: str, **options: str) -> list[list[str]]:
+        """The table that the model writes for a request."""
+        folder = self._trained()
+        run, model = load_model(folder)
+        source = folder / name if name else None
+        request = PredictRequest(folder, source, folder / ANSWERED, options)
+        run.task.predict(model, load_run(folder)[1], request)
+        with (folder / ANSWERED).open(encoding="utf-8", newline="") as file:
+            return list(csv.reader(file))[1:]
+
+
+class HypergraphNodeClassifier(ClassifierMixin, HypergraphEstimator):
+    """Classes of the nodes of one hypergraph.
+
+    ``HypergraphNodeClassifier().fit(hyperedges, {"ann": "red", "bob": "blue"}).predict(["carl"])``: a hypergraph is a list
+    of lists of nodes; nodes without a class in ``y`` are answered, too. ``features`` has a row of numbers for each node.
+    """
+
+    def fit(
+        self, X: Hyperedges, y: Mapping[Hashable, Any], features: Mapping[Hashable, Sequence[float]] | None = None
+    ) -> HypergraphNodeClassifier:
+        folder = self._new_folder()
+        known = {_name(node) for edge in X for node in edge} | {_name(node) for node in features or {}}
+        stray = [node for node in y if _name(node) not in known]
+        if stray:
+            raise ValueError(f"y has a class for {stray[0]!r}, which is no node of the hypergraph")
+        self.classes_, places = classes_of(list(y.values()))
+        _write_edges(folder / EDGES, X)
+        _write_rows(
+            folder / LABELS, ["node", "label"], [[_name(node), n] for node, n in zip(y, places.tolist(), strict=True)]
+        )
+        if features:
+            width = len(next(iter(features.values())))
+            rows = [[_name(node), *row] for node, row in features.items()]
+            _write_rows(folder / FEATURES, ["node", *(f"x{n}" for n in range(width))], rows)
+        given = str(folder / FEATURES) if features else ""
+        task = OwnNodes(edges=str(folder / EDGES), features=given, labels=str(folder / LABELS), normalise="columns")
+        run = nodes.own_run(nodes.with_inputs(task, None), self._row(MODELS), self.epochs or 300, self.seed)
+        self._carry_out(run, folder, fixed=self.epochs is not None)
+        self.fitted_["classes"] = self.classes_.tolist()
+        return self
+
+    def predict_proba(self, X: Sequence[Hashable]) -> NDArray[np.float64]:
+        """(node, class) for nodes of the hypergraph, classes in the order of ``classes_``."""
+        found = {row[0]: [float(value) for value in row[3:]] for row in self._answered("")}
+        missing = [node for node in X if _name(node) not in found]
+        if missing:
+            raise ValueError(f"{missing[0]!r} is no node of the hypergraph that the model was fitted to")
+        return np.array([found[_name(node)] for node in X], np.float64).reshape(len(X), -1)
+
+    def predict(self, X: Sequence[Hashable]) -> NDArray[Any]:
+        best = self.predict_proba(X).argmax(1)
+        found: NDArray[Any] = self.classes_[best]
+        return found
+
+    def score(self, X: Sequence[Hashable], y: Sequence[Any], sample_weight: Any = None) -> float:
+        """Accuracy over nodes."""
+        return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
+
+    def _restore(self, fitted: dict[str, Any]) -> None:
+        super()._restore(fitted)
+        self.classes_ = np.array(fitted["classes"])
+
+
+class HyperedgePredictor(HypergraphEstimator):
+    """How likely a set of nodes is a hyperedge: ``HyperedgePredictor().fit(hyperedges).predict_proba([["ann", "bob"]])``."""
+
+    def fit(self, X: Hyperedges, y: None = None) -> HyperedgePredictor:
+        """Fit to a list of hyperedges of any size; some of them are held back and choose the epoch."""
+        folder = self._new_folder()
+        _write_edges(folder / EDGES, X)
+        task = OwnEdgeSets(edges=str(folder / EDGES))
+        model = SET_MODELS[self._row(SET_MODELS)]
+        run = sets.own_run(task, model, self.epochs or 100, 20, 1e-3, self.seed)
+        self._carry_out(run, folder, fixed=self.epochs is not None)
+        return self
+
+    def predict_proba(self, X: Hyperedges) -> NDArray[np.float64]:
+        """(set, 2): the probabilities that a set is no hyperedge and that it is."""
+        _write_edges(self._trained() / ASKED, X)
+        score = np.array([float(row[1]) for row in self._answered(ASKED)])
+        return np.stack([1 - score, score], 1)
+
+    def predict(self, X: Hyperedges) -> NDArray[np.int64]:
+        """1 for sets that are rather hyperedges than not."""
+        return (self.predict_proba(X)[:, 1] > 0.5).astype(np.int64)
+
+    def score(self, X: Hyperedges, y: Sequence[int]) -> float:
+        """The area under the ROC curve."""
+        return float(roc_auc_score(y, self.predict_proba(X)[:, 1]))
+
+
+def _name(node: Hashable) -> str:
+    text = str(node)
+    if not text or any(mark in text for mark in "\t\n\r, "):
+        raise ValueError(f"the name of a node must be text without spaces and commas, got {text!r}")
+    return text
+
+
+def _write_edges(path: Path, edges: Hyperedges) -> None:
+    lines = []
+    for number, edge in enumerate(edges):
+        if isinstance(edge, str) or not hasattr(edge, "__len__") or len(edge) == 0:
+            raise ValueError(f"expected hyperedges as lists of nodes, got {edge!r} as number {number}")
+        lines.append("\t".join(map(_name, edge)))
+    if not lines:
+        raise ValueError("expected at least one hyperedge, got an empty list")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _write_rows(path: Path, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
