@@ -120,7 +120,7 @@
 
   // a (n x k) times b (k x m), row by row. Small products keep double precision.
   function multiply(a, n, k, b, m) {
-    return fast && n && k && m && n * k * m > 500000 ? lanes(a, n, k, b, m) : plain(a, n, k, b, m);
+    return fast && n && k && m && n * k * m > 100000 ? lanes(a, n, k, b, m) : plain(a, n, k, b, m);
   }
 
   const api = { multiply, plain, lanes, hasLanes: fast !== null };

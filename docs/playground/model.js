@@ -94,6 +94,19 @@
     return out;
   }
 
+  // Adds row read[n] of `rows` to row n of `total`, nothing where that is -1.
+  function addRead(total, rows, read, width) {
+    for (let to = 0, b = 0; to < read.length; to++, b += width) {
+      if (read[to] < 0) continue;
+      for (let c = 0, a = read[to] * width; c < width; c++) total[b + c] += rows[a + c];
+    }
+  }
+
+  // Writes rows into columns of wider ones, from `first` on.
+  function place(rows, width, wide, whole, first) {
+    for (let at = 0, to = first; at < rows.length; at += width, to += whole) for (let c = 0; c < width; c++) wide[to + c] = rows[at + c];
+  }
+
   // Rows of one pattern: what each pointwise class reads, times its matrix, added up.
   function project(classes, weight, bias, parts, source, target, pattern) {
     const count = target.count(pattern);
@@ -105,19 +118,24 @@
       if (!rows || !rows.length || !count) return;
       const [, into, out] = weight.shape;
       const product = multiply(rows, rows.length / into, into, weight.data.subarray(n * into * out, (n + 1) * into * out), out);
-      const read = reads(cls, source, target);
-      for (let to = 0; to < count; to++) {
-        if (read[to] < 0) continue;
-        for (let c = 0, a = read[to] * out, b = to * out; c < out; c++) total[b + c] += product[a + c];
-      }
+      addRead(total, product, reads(cls, source, target), out);
     });
     return total;
   }
 
   function columns(rows, width, from, to) {
-    const count = rows.length / width, some = new Float64Array(count * (to - from));
-    for (let n = 0; n < count; n++) some.set(rows.subarray(n * width + from, n * width + to), n * (to - from));
+    const some = new Float64Array((rows.length / width) * (to - from));
+    for (let at = from, n = 0; at < rows.length; at += width) for (let c = 0; c < to - from; c++) some[n++] = rows[at + c];
     return some;
+  }
+
+  // exp(x) for x <= 0: 2^(whole + n/512) from tables, and two terms of what is left (off by 1e-10 of it at most).
+  const PARTS = 512, parts = Float64Array.from({ length: PARTS }, (_, n) => 2 ** (n / PARTS));
+  const wholes = Float64Array.from({ length: 1024 }, (_, n) => 2 ** -n);
+  function fastExp(x) {
+    if (x < -700) return 0;
+    const place = Math.floor(x * (PARTS / Math.LN2)), rest = x - place * (Math.LN2 / PARTS);
+    return wholes[-(place >> 9)] * parts[place & 511] * (1 + rest * (1 + rest * (0.5 + rest / 6)));
   }
 
   // Softmax of rows of scores over the allowed keys, in place; a row without any is zero.
@@ -125,7 +143,7 @@
     for (let at = 0; at < scores.length; at += keys) {
       let most = -Infinity, sum = 0;
       for (let k = at; k < at + keys; k++) if (mask[k] && scores[k] > most) most = scores[k];
-      for (let k = at; k < at + keys; k++) sum += scores[k] = mask[k] ? Math.exp((scores[k] - most) * scale) : 0;
+      for (let k = at; k < at + keys; k++) sum += scores[k] = mask[k] ? fastExp((scores[k] - most) * scale) : 0;
       if (sum > 0) for (let k = at; k < at + keys; k++) scores[k] /= sum;
     }
   }
@@ -136,13 +154,13 @@
     const received = new Float64Array(queries * full);
     if (!keys || !queries) return received;
     for (let h = 0; h < heads; h++) {
-      const asked = columns(key, full, h * width, (h + 1) * width), turned = new Float64Array(width * keys);
-      for (let k = 0; k < keys; k++) for (let c = 0; c < width; c++) turned[c * keys + k] = asked[k * width + c];
+      const turned = new Float64Array(width * keys);
+      for (let c = 0; c < width; c++) for (let k = 0; k < keys; k++) turned[c * keys + k] = key[k * full + h * width + c];
       const scores = multiply(columns(query, full, h * width, (h + 1) * width), queries, width, turned, keys);
       softmax(scores, mask, keys, 1 / Math.sqrt(width));
       if (seen) for (let n = 0; n < scores.length; n++) seen[n] += scores[n] / heads;
       const part = multiply(scores, queries, keys, columns(value, full, h * width, (h + 1) * width), width);
-      for (let q = 0; q < queries; q++) received.set(part.subarray(q * width, (q + 1) * width), q * full + h * width);
+      place(part, width, received, full, h * width);
     }
     return received;
   }
@@ -194,7 +212,7 @@
           const seen = maps && new Float64Array(mask.length);
           const received = attend(q, k, v, mask, heads, width, seen);
           if (maps) maps.push({ cls, weights: seen, queries: count, keys: source.count(cls.source) });
-          for (let n = 0; n < count; n++) wide.set(received.subarray(n * full, (n + 1) * full), (n * pooled.length + cls.write) * full);
+          place(received, full, wide, pooled.length * full, cls.write * full);
         }
         const output = pooled.length ? this.weights.get(`${name}.output.${pattern}`) : null;
         const total = output ? multiply(wide, count, output.shape[0], output.data, output.shape[1]) : new Float64Array(direct.length);
