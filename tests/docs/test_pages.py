@@ -5,11 +5,11 @@ import shlex
 from pathlib import Path
 
 import pytest
-from data_folder import DATA
 
 import anyorder.datasets.fetch
 from anyorder.cli import main, parser
 from anyorder.datasets.registry import locate
+from data_folder import DATA
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
