@@ -113,6 +113,8 @@ HYPEREDGES = Experiment(
     tables={"hyperedges": f"{_HERE}.hyperedges.recipes"},
     types={
         f"{_HERE}.hyperedges.task": ("PublishedHyperedges", "TableHyperedges"),
+        f"{_HERE}.hyperedges.fact_task": ("OwnFacts",),
+        f"{_HERE}.hyperedges.fact_models": ("FactEncoder",),
         f"{_HERE}.hyperedges.models": ("TupleDHNE", "TupleEncoder", "TupleMLP", "TupleSAGNN", "TupleSimilarity"),
     },
     commands=(

@@ -51,7 +51,8 @@ def conclude(run: Run, folder: Path, record: Record, *, data_dir: Path | None = 
     parts = {part: values for part, values in known.items() if part}
     metrics = {"": known.get("", {}), **parts}
     for each in found[1:]:
-        metrics[each.title] = split_metrics(run.task.metrics(each.collected)).get("", {})
+        for part, values in split_metrics(run.task.metrics(each.collected)).items():
+            metrics[f"{each.title}, {part}" if part else each.title] = values
     rows += [(part, _bare(parts[part])) for part in run.task.beside(tuple(parts))]
     made = replace(record, metrics=metrics)
     made.write(folder / RECORD)

@@ -183,9 +183,9 @@ class Known(Shapes):
     def to_data(self) -> dict[str, Any]:
         """As plain data; tuples as packed text, a few bytes a tuple."""
         data: dict[str, Any] = {"sizes": list(self.sizes), "names": list(self.names)}
-        data["train"] = _pack(self.train.astype("<i8").T)
+        data["train"] = pack(self.train.astype("<i8").T)
         if not bool((self.weights == 1).all()):
-            data["weights"] = _pack(self.weights.astype("<f8"))
+            data["weights"] = pack(self.weights.astype("<f8"))
         if self.vocabulary is not None:
             data["vocabulary"] = [list(names) for names in self.vocabulary]
         return data
@@ -193,16 +193,16 @@ class Known(Shapes):
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Known:
         sizes = tuple(int(size) for size in data["sizes"])
-        train = np.frombuffer(_unpack(data["train"]), "<i8").reshape(len(sizes), -1).T.astype(np.int64)
+        train = np.frombuffer(unpack(data["train"]), "<i8").reshape(len(sizes), -1).T.astype(np.int64)
         packed, names = data.get("weights"), data.get("vocabulary")
-        weights = np.ones(len(train)) if packed is None else np.frombuffer(_unpack(packed), "<f8").astype(np.float64)
+        weights = np.ones(len(train)) if packed is None else np.frombuffer(unpack(packed), "<f8").astype(np.float64)
         vocabulary = None if names is None else tuple(tuple(column) for column in names)
         return cls(sizes, tuple(data["names"]), train, weights, vocabulary)
 
 
-def _pack(array: NDArray[np.generic]) -> str:
+def pack(array: NDArray[np.generic]) -> str:
     return base64.b64encode(zlib.compress(np.ascontiguousarray(array).tobytes())).decode("ascii")
 
 
-def _unpack(text: str) -> bytes:
+def unpack(text: str) -> bytes:
     return zlib.decompress(base64.b64decode(text))

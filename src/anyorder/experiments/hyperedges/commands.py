@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from anyorder.experiments.hyperedges.fact_commands import is_facts, train_facts
 from anyorder.training.own import add_data, add_options, add_shares, count, describe, model_folder, take_data, train
 
 MODELS = (
@@ -22,9 +23,11 @@ MODELS = (
 SET_MODELS = ("ours", "hyper-sagnn", "nhp-cheshire", "hypergraphconv-mean")
 _TRAIN_SETS = "anyorder.experiments.hypergraphs.prediction.commands:train_sets"  # hyperedges of any size are its domain
 _FORMS = """The table has names or numbers, one column per kind of entity. Hyperedges of any size are a list, one per line,
-with the names of their nodes between tabs, commas or spaces, or a HIF file."""
+with the names of their nodes between tabs, commas or spaces, or a HIF file. Facts of a knowledge hypergraph (--facts) are a
+relation and then its entities in order, two or more, per line."""
 EXAMPLE = """examples:
   anyorder train hyperedges --edges hyperedges.txt
+  anyorder train hyperedges jf17k --facts
   anyorder train hyperedges --data triples.csv --columns user,item,tag
   anyorder train hyperedges --data orders.tsv --delimiter tab --columns customer,product --weight quantity
   anyorder predict runs/hyperedges/triples-ours --candidates candidates.csv
@@ -37,6 +40,12 @@ def add_predict(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--candidates", type=Path, metavar="CSV", help="hyperedges: tuples to score")
     parser.add_argument("--complete", metavar="TUPLE", help='hyperedges: tuple with gaps to complete, such as "user42,?,?"')
     parser.add_argument("--top", type=int, metavar="N", help="hyperedges: number of completions (default: 10)")
+    parser.add_argument(
+        "--skip-unknown",
+        action="store_const",
+        const="yes",
+        help="facts: leave out lines with names that training did not see",
+    )
 
 
 def add_train(parser: argparse.ArgumentParser) -> None:
@@ -48,6 +57,8 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     source.add_argument("--data", type=Path, metavar="CSV", help="table in UTF-8; repeated rows count more")
     source.add_argument("--edges", type=Path, metavar="FILE", help="hyperedges of any size, one per line")
     source.add_argument("--hif", type=Path, metavar="FILE", help="hyperedges of any size in a HIF file (.json, .json.gz)")
+    text = "facts: a relation and two entities or more per line, in a file or in a folder with train, valid and test files"
+    parser.add_argument("--facts", action="store_true", help=text)
     parser.add_argument("--columns", metavar="A,B,...", help="columns of a tuple, two or more, for --data")
     parser.add_argument("--weight", metavar="COLUMN", help="column with the weight of a row (default: 1 for every row)")
     parser.add_argument(
@@ -60,6 +71,7 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     models = [*MODELS, *(name for name in SET_MODELS if name not in MODELS)]
     parser.add_argument("--model", choices=models, default="ours", help=f"model; {sets} (default: ours)")
     add_options(parser, "hyperedges", epochs=100, items="tuples", batch_size=256, patience=20)
+    parser.set_defaults(batch_size=None, learning_rate=None)  # facts have others
 
 
 def _take(args: argparse.Namespace) -> None:
@@ -79,6 +91,9 @@ def _take(args: argparse.Namespace) -> None:
 
 
 def _train(args: argparse.Namespace) -> int:
+    if is_facts(args):
+        return train_facts(args)
+    args.batch_size, args.learning_rate = args.batch_size or 256, args.learning_rate or 1e-3
     _take(args)
     from anyorder.training.registry import function
     from anyorder.training.run import Optimiser, Run, Schedule
