@@ -19,7 +19,7 @@ from anyorder.training.records import RECORD, Record, split_metrics
 from anyorder.training.run import Answers, Run, Task
 from anyorder.training.scores import Score, score_table
 
-_DRAWS, _MANY = 400, 2_000
+_DRAWS, _MANY = 120, 2_000
 _FALLING = ("MAE", "RMSE", "scaled MAE", "loss", "cross-entropy")
 """Metrics of which less is better."""
 
