@@ -32,8 +32,8 @@ def export(model: nn.Module, x: Features, target: IndexSet | None = None) -> Exp
             (entries, order), ``values`` (entries, channels) and ``node_graph`` (nodes,). On a ``DenseIndexSet``: ``values``
             (batch, node, ..., node, channels) and ``mask`` (batch, node). On a ``CompleteIndexSet``: ``values`` (entries,
             channels) and ``sizes`` (graphs,). Take one of several nodes and entries: sizes of 0 and 1 are not symbols.
-        target: an example of the index set to write to. A ``CompleteIndexSet`` stands for all tuples of its order; the
-            tuples of a sparse one are one more input, ``target`` (entries, order). Without one, rows of a lower order that
+        target: an example of the index set to write to. ``x.index.complete(order)`` stands for all tuples of its order; the
+            tuples of another one are one more input, ``target`` (entries, order). Without one, rows of a lower order that
             follow from a sparse input are of its distinct tuples, sorted.
     """
     module, inputs = _module(model, x, target), _inputs(x, target)
@@ -57,15 +57,20 @@ def _inputs(x: Features, target: IndexSet | None) -> dict[str, tuple[Tensor, ran
     if isinstance(index, CompleteIndexSet):
         return {"values": (x.values, range(1)), "sizes": (index.sizes, range(1))}
     found = {"tuples": index.tuples, "values": x.values, "node_graph": index.node_graph}
-    if target is not None and not isinstance(target, CompleteIndexSet):
+    if target is not None and not _is_complete(x, target):
         found["target"] = target.tuples
     return {name: (tensor, range(1)) for name, tensor in found.items()}
+
+
+def _is_complete(x: Features, target: IndexSet) -> bool:
+    """Whether a target has all tuples of its order; where the nodes of a graph stand apart, it is a sparse set of them."""
+    return isinstance(target, CompleteIndexSet) or target is x.index._cache.get(("complete", target.order))
 
 
 def _module(model: nn.Module, x: Features, target: IndexSet | None) -> nn.Module:
     if not isinstance(x, Features):
         raise TypeError(f"x must be Features, an example of the model's input, got {type(x).__name__}")
-    whole = target.order if isinstance(target, CompleteIndexSet) else None
+    whole = target.order if target is not None and _is_complete(x, target) else None
     if isinstance(x.index, SparseIndexSet):
         return SparseModel(model, type(x.index), whole)
     if not isinstance(x.index, CompleteIndexSet):
