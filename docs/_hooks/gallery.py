@@ -6,6 +6,7 @@ import ast
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -46,9 +47,12 @@ def pages() -> dict[str, str | bytes]:
     return made
 
 
-def names() -> list[str]:
-    """The pages in their order, the overview first."""
-    return ["gallery/index.md", *(f"gallery/{path.stem}.md" for path in sorted(SCRIPTS.glob("*.py")))]
+def names() -> list[str | dict[str, str]]:
+    """The pages in their order under short labels, the overview first."""
+    labels = {
+        path: re.split("[:,]", path.read_text(encoding="utf-8").removeprefix('"""'))[0] for path in SCRIPTS.glob("*.py")
+    }
+    return ["gallery/index.md", *({label: f"gallery/{path.stem}.md"} for path, label in sorted(labels.items()))]
 
 
 def _run(path: Path) -> Example:

@@ -29,6 +29,13 @@ def pages() -> dict[str, str]:
     return {"index.md": index, **tables, "notes.md": _notes(), "jets_statistics.md": _read("jets_statistics.md")}
 
 
+def names() -> list[tuple[str, str]]:
+    """A short label and the path of each page; the first, which stands for all, has none."""
+    return [
+        ("" if name == "index.md" else name[:-3].replace("_", " ").replace("-", " ").capitalize(), name) for name in pages()
+    ]
+
+
 def _records(table: str) -> list[Record]:
     try:
         return list(read_records(RECORDS, table=table))

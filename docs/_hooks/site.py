@@ -27,7 +27,9 @@ def on_config(config: Any) -> Any:
     """Put the generated pages, and those written elsewhere, into the navigation."""
     for section in config["nav"]:
         if "Results" in section:
-            section["Results"] = [f"results/{name}" for name in results.pages()]
+            section["Results"] = [
+                {label: f"results/{name}"} if label else f"results/{name}" for label, name in results.names()
+            ]
         if "Gallery" in section:
             section["Gallery"] = gallery.names()
     return config

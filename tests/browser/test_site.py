@@ -194,7 +194,8 @@ def test_pages_fit_their_width_in_both_themes(browser, scheme, width):
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", known)
     for page in PAGES:
         browser.get(f"file://{SITE}/{page}.html")
-        script(browser, "document.body.setAttribute('data-md-color-scheme', arguments[0])", scheme)
+        still = "document.head.insertAdjacentHTML('beforeend', '<style>* { transition: none !important; }</style>');"
+        script(browser, f"{still} document.body.setAttribute('data-md-color-scheme', arguments[0])", scheme)
         picture = PICTURES / f"{page.replace('/', '-')}-{width}-{scheme}.png"
         browser.save_screenshot(str(picture))
         assert script(browser, "return document.documentElement.scrollWidth") <= width + 1, page
