@@ -101,8 +101,8 @@ class TestRegister:
             (Experiment("mine", tables={"jets": "my.recipes"}), "the table 'jets' of my.recipes is known already"),
             (Experiment("mine", types={"my.task": ["Chains"]}), "the configuration 'Chains' of my.task is known already"),
             (
-                Experiment("mine", commands=[Command("explain", "", "my:f")]),
-                "the command 'explain' of my:f is known already",
+                Experiment("mine", commands=[Command("draw orders", "", "my:f")]),
+                "the command 'draw orders' of my:f is known already",
             ),
         ],
     )

@@ -19,6 +19,7 @@ from anyorder.layers import Elu, EquivariantAttention, RandomFeatures, Softmax
 from anyorder.layers.attention_maps import attention_map
 from anyorder.layouts import Features, IndexSet
 from anyorder.ops.backends import use_backend
+from anyorder.training.pictures import contrast_colours
 
 SMILES = ["CC(=O)Oc1ccccc1", "C", "[Na+].[Cl-]", "CCO"]
 SHAPES = MoleculeShapes("regression", ("gap",), (5.0,), (2.0,))
@@ -119,8 +120,14 @@ def test_pictures_are_drawn(tmp_path: Path, suffix: str, kind: str, smiles: str)
 def test_colours_follow_the_attention(tmp_path: Path) -> None:
     one = MoleculeAttention("CCO", "", torch.tensor([0.0, 0.0, 1.0]), None)
     other = MoleculeAttention("CCO", "", torch.tensor([1.0, 0.0, 0.0]), None)
-    pictures = {draw(each, tmp_path / "a.svg").read_text() for each in (one, other)}
-    assert len(pictures) == 2 and all("#ED6B1" in picture.upper() for picture in pictures)
+    pictures = {draw(each, tmp_path / "a.png").read_bytes() for each in (one, other)}
+    assert len(pictures) == 2
+
+
+def test_colours_are_relative_to_equal_shares() -> None:
+    less, equal, more = contrast_colours([0.3, 1.0, 3.0])
+    assert equal == pytest.approx((0.97, 0.97, 0.97), abs=0.01)
+    assert less[2] > less[1] and more[0] > more[2]  # violet and orange
 
 
 def test_wrong_wishes_are_answered_with_what_there_is() -> None:
@@ -138,7 +145,7 @@ def test_wrong_wishes_are_answered_with_what_there_is() -> None:
     gnn = MoleculeMessagePassing(layers=1, channels=8)
     with pytest.raises(ValueError, match="no attention"):
         explain(gnn.build(SHAPES), gnn.inputs, "CCO")
-    with pytest.raises(ValueError, match=r"\.png or \.svg"):
+    with pytest.raises(ValueError, match=r"a picture is a \.png, \.svg, \.pdf file"):
         draw(explain(model, inputs, "CCO"), Path("picture.gif"))
 
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 
-from anyorder.cli import algebra, bench, domains, experiments, export, predict, tune
+from anyorder.cli import algebra, bench, domains, experiments, explain, export, predict, tune
 from anyorder.cli.errors import report
 from anyorder.cli.front import check_inputs, said, with_kind
 from anyorder.cli.lazy import LazyParser
@@ -42,6 +42,7 @@ def parser() -> argparse.ArgumentParser:
     tune.add_commands(commands)
     domains.add_groups(commands)
     predict.add_commands(commands)
+    explain.add_commands(commands)
     export.add_commands(commands)
     domains.add_below("", commands)
     bench.add_commands(commands)

@@ -44,3 +44,10 @@ def add_predict_options(parser: argparse.ArgumentParser) -> None:
     for experiment in experiments():
         if experiment.predict is not None:
             function(experiment.predict)(parser)
+
+
+def add_explain_options(parser: argparse.ArgumentParser) -> None:
+    """What ``anyorder explain`` takes for the models of each experiment."""
+    for experiment in experiments():
+        if experiment.explain is not None:
+            function(experiment.explain)(parser)

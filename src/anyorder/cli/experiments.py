@@ -25,7 +25,7 @@ def add_commands(commands: Any) -> None:
     again.add_argument("folder", type=Path, help="folder of the run")
     add_machine(again)
     table = _add(commands, "table", _table, "print measured values beside the paper's, from records")
-    table.add_argument("name", help="name of a table")
+    table.add_argument("name", help="name of a table, or a folder of own trainings")
     table.add_argument(
         "--records", type=Path, default=RESULTS, metavar="DIR", help=f"folder of the records (default: {RESULTS}/)"
     )
@@ -41,7 +41,7 @@ def add_commands(commands: Any) -> None:
         "--records", type=Path, default=RESULTS, metavar="DIR", help=f"folder of the records (default: {RESULTS}/)"
     )
     plot = _add(commands, "plot", _plot, "draw learning curves from records")
-    plot.add_argument("name", help="name of a table")
+    plot.add_argument("name", help="name of a table, or a folder of own trainings")
     plot.add_argument("--metric", default="loss", help="metric to draw: loss, or one of the evaluations (default: loss)")
     plot.add_argument(
         "--records", type=Path, default=RESULTS, metavar="DIR", help=f"folder of the records (default: {RESULTS}/)"
@@ -147,10 +147,24 @@ def _table(args: argparse.Namespace) -> int:
     from anyorder.training.records import read_records
     from anyorder.training.tables import render
 
+    if Path(args.name).is_dir():
+        print(render(*_own(Path(args.name)), form=args.format, scale=args.scale))
+        return 0
     table = find_table(args.name)
     records = read_records(args.records, table=table.name)
     print(render(table, records, form=args.format, scale=args.scale))
     return 0
+
+
+def _own(folder: Path) -> tuple[Any, list[Any]]:
+    """The trainings on own data in a folder, as a table: a row for each model and for each cheap answer beside it."""
+    from anyorder.training.records import read_records
+    from anyorder.training.tables import own_table
+
+    records = read_records(folder, table="own")
+    if not records:
+        raise ValueError(f"{folder} has no records of own trainings: expected a folder of `anyorder train`")
+    return own_table(records, f"Own data in {folder}"), records
 
 
 def _reproduced(args: argparse.Namespace) -> int:
@@ -167,9 +181,13 @@ def _plot(args: argparse.Namespace) -> int:
     from anyorder.training.plots import draw_curves
     from anyorder.training.records import read_records
 
-    table = find_table(args.name)
-    records = read_records(args.records, table=table.name)
-    print(f"drawn in {draw_curves(records, args.metric, args.output, title=table.title, rows=table.rows)}")
+    if Path(args.name).is_dir():
+        table, records = _own(Path(args.name))
+    else:
+        table = find_table(args.name)
+        records = read_records(args.records, table=table.name)
+    title = f"{args.metric} after each epoch: {table.title.partition(' (')[0]}"
+    print(f"drawn in {draw_curves(records, args.metric, args.output, title=title, rows=table.rows)}")
     return 0
 
 

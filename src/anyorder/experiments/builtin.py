@@ -31,11 +31,9 @@ MOLECULES = Experiment(
             f"{_HERE}.molecules.commands:add_train",
             f"{_HERE}.molecules.seen:reason",
         ),
-        Command(
-            "explain", "draw a molecule with the attention of a trained model", f"{_HERE}.molecules.commands:add_explain"
-        ),
     ),
     predict=f"{_HERE}.molecules.commands:add_predict",
+    explain=f"{_HERE}.molecules.commands:add_explain",
 )
 SET_TO_GRAPH = Experiment(
     "set-to-graph",
@@ -145,6 +143,7 @@ GRAPHS = Experiment(
         ),
     ),
     predict=f"{_HERE}.graphs.commands:add_predict",
+    explain=f"{_HERE}.graphs.commands:add_explain",
 )
 EXPRESSIVITY = Experiment(
     "expressivity",

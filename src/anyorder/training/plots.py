@@ -12,6 +12,7 @@ from anyorder.extras import require
 from anyorder.files import replacing
 from anyorder.suggest import nearest
 from anyorder.training.records import Record
+from anyorder.training.tables import OWN
 
 _COLUMNS = 3
 _STYLES = ("-", "--", ":", "-.")
@@ -22,7 +23,7 @@ def draw_curves(records: Sequence[Record], metric: str, path: Path, *, title: st
 
     Thick lines are means over seeds, thin ones the seeds. ``rows`` says in which order they are named.
     """
-    chosen = [record for record in records if not record.overrides and _points(record, metric)]
+    chosen = [record for record in records if (record.table == OWN or not record.overrides) and _points(record, metric)]
     if not chosen:
         known = {name for record in records for entry in record.history for name in entry} - {"epoch", "step"}
         raise ValueError(f"no record has a history of {metric!r}{nearest(metric, known) if known else ''}")

@@ -45,6 +45,8 @@ class Experiment:
     commands: Sequence[Command] = ()
     predict: str | None = None
     """``module:function`` that adds options to ``anyorder predict``, which takes the parser."""
+    explain: str | None = None
+    """The same for ``anyorder explain``."""
 
 
 _EXPERIMENTS: dict[str, Experiment] = {}

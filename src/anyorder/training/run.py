@@ -119,6 +119,17 @@ class PredictRequest:
     """Folder of the datasets."""
 
 
+@dataclass(frozen=True)
+class ExplainRequest:
+    """What a user wants to see of a model's attention: a layer (from 1) and a class, or the last and all."""
+
+    folder: Path
+    output: Path
+    layer: int | None = None
+    cls: str | None = None
+    options: dict[str, str] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, eq=False)
 class Answers:
     """What somebody answers for a part: who, and what ``Task.evaluate`` keeps of it."""
@@ -135,6 +146,8 @@ class Task(ABC):
     """What it tells models of its data: ``Splits.shapes`` is one of these."""
     predict_options: ClassVar[tuple[str, ...]] = ()
     """What ``predict`` takes besides its input and output."""
+    explain_options: ClassVar[tuple[str, ...]] = ()
+    """What ``explain`` takes besides layer, class and output."""
 
     @property
     def selection(self) -> Selection | None:
@@ -191,6 +204,10 @@ class Task(ABC):
     def predict(self, model: nn.Module, shapes: Any, request: PredictRequest) -> str:
         """Answer a request for predictions and say what was written where."""
         raise ValueError(f"models of {type(self).__name__} have no predictions to write")
+
+    def explain(self, run: Run, model: nn.Module, shapes: Any, request: ExplainRequest) -> str:
+        """Draw where a model looks, and say it."""
+        raise ValueError(f"models of {type(self).__name__} have no attention to draw: explain knows graphs and molecules")
 
     def num_items(self, batch: Any) -> int:
         """Over how many items ``loss`` averages; processes weigh their gradients by it."""

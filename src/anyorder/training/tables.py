@@ -18,6 +18,8 @@ NOT_CONVERGED = "not converged"
 SO_FAR = "so far"
 """Of a row without a training, part of which has not been done yet."""
 SCALES = ("full", "medium", "quick")
+OWN = "own"
+"""The table of trainings on own data."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,13 @@ class Table:
     def order(self, dataset: str, scale: str, row: str) -> tuple[object, ...]:
         """Where a line of the table belongs."""
         return _place(dataset, self.datasets), _place(scale, SCALES), _place(row, self.rows)
+
+
+def own_table(records: Sequence[Record], title: str) -> Table:
+    """A table of trainings on own data, which no paper has values for; changed settings belong to the row."""
+    metrics = dict.fromkeys(name for record in records for values in record.metrics.values() for name in values)
+    names = tuple(dict.fromkeys(record.dataset for record in records))
+    return Table(OWN, title, names, tuple(dict.fromkeys(record.row for record in records)), tuple(metrics))
 
 
 def _place(name: str, among: Sequence[str]) -> tuple[int, str]:
@@ -143,7 +152,8 @@ def _has_no_training(group: Sequence[Record]) -> bool:
 
 def _of(table: Table, records: Sequence[Record], scale: str | None) -> list[Record]:
     """The records that belong into a table: of its recipes as they are."""
-    return [r for r in records if r.table == table.name and not r.overrides and scale in (None, r.scale)]
+    own = table.name == OWN
+    return [r for r in records if r.table == table.name and (own or not r.overrides) and scale in (None, r.scale)]
 
 
 def render(table: Table, records: Sequence[Record], *, form: Format = "text", scale: str | None = None) -> str:
@@ -154,13 +164,15 @@ def render(table: Table, records: Sequence[Record], *, form: Format = "text", sc
     if not found:
         return f"{table.title}\nno records of this table yet: run `anyorder run {table.name} --all`"
     metrics = _metrics(table, found)
-    head = ["dataset", "scale", "row", "seeds", *[text for m in metrics for text in (m, "paper")]]
+    own = table.name == OWN  # no paper has values for it
+    head = ["dataset", "scale", "row", "seeds", *[text for m in metrics for text in ((m,) if own else (m, "paper"))]]
     cells = [[*head, "parameters", "minutes", "note"]]
     for line in found:
         shown = [line.dataset, line.scale, line.row, str(line.seeds)]
         for metric in metrics:
             value = line.values.get(metric)
-            shown += ["-", ""] if value is None else [value.text(table.digits), value.paper or "-"]
+            cell = ["-", ""] if value is None else [value.text(table.digits), value.paper or "-"]
+            shown += cell[:1] if own else cell
         cells.append([*shown, *line.size, line.note])
     body = _markdown(cells) if form == "markdown" else _aligned(cells)
     title = f"### {table.title}\n\n" if form == "markdown" else f"{table.title}\n\n"

@@ -112,3 +112,34 @@ def test_one_line_for_what_is_wrong(files, capsys, options, message):
     assert main(["train", "graph", *options, "--out", "model"]) == 1
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1
+
+
+def test_attention_is_drawn_on_a_graph_and_its_class_is_named(files, capsys):
+    assert main(["train", "graph", "edges.csv", "--node-table", "nodes.csv", *SMALL]) == 0
+    capsys.readouterr()
+    assert main(["explain", "model", "--layer", "1", "--output", "picture.svg"]) == 0
+    out = capsys.readouterr().out
+    assert "nodes: " in out and "edges: " in out and "moves the answer by" in out
+    assert (files / "picture.svg").read_text().startswith("<?xml")
+    assert main(["explain", "model", "--output", "picture.txt"]) == 1
+    assert "a picture is a" in capsys.readouterr().err
+    assert main(["explain", "model", "--node", "nobody", "--output", "picture.svg"]) == 1
+    assert "there is no node 'nobody'" in capsys.readouterr().err
+
+
+def test_own_trainings_have_tables_and_curves(files, capsys):
+    assert main(["train", "graph", "edges.csv", "--node-table", "nodes.csv", *SMALL]) == 0
+    capsys.readouterr()
+    assert main(["table", "model"]) == 0
+    out = capsys.readouterr().out
+    assert "baseline: " in out and "paper" not in out
+    assert main(["plot", "model", "--output", "curves.png"]) == 0
+    assert (files / "curves.png").stat().st_size > 1000
+
+
+def test_without_a_test_part_all_rows_train(files, capsys):
+    assert main(["train", "graph", "edges.csv", "--node-table", "nodes.csv", "--test", "0", *SMALL]) == 0
+    assert capsys.readouterr().out.startswith("validation ")
+    record = json.loads((files / "model" / "record.json").read_text())
+    assert [*record["metrics"]] == ["validation"] and record["config"]["task"]["everything"]
+    assert main(["predict", "model"]) == 0

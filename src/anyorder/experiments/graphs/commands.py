@@ -26,6 +26,13 @@ def add_predict(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pairs", type=Path, metavar="FILE", help="links: table of pairs to judge (default: all, if few)")
 
 
+def add_explain(parser: argparse.ArgumentParser) -> None:
+    """What ``explain`` takes for these models."""
+    parser.add_argument("--input", type=Path, metavar="DATA", help="graphs: data to look at (default: of the training)")
+    parser.add_argument("--graph", metavar="NAME", help="graphs: graph to draw, by its name (default: the first)")
+    parser.add_argument("--node", metavar="NAME", help="graphs: node to draw the neighbours of, for large graphs")
+
+
 def add_train(parser: argparse.ArgumentParser) -> None:
     """``anyorder train graph``."""
     describe(parser, _FORMS, EXAMPLE)

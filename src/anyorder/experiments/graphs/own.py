@@ -25,7 +25,7 @@ from anyorder.experiments.graphs.values import LEVELS, Duplicates, GraphSet, Lev
 from anyorder.suggest import nearest
 from anyorder.training.checkpoints import load_run
 from anyorder.training.config import configurable
-from anyorder.training.run import PredictRequest, Selection, Splits
+from anyorder.training.run import ExplainRequest, PredictRequest, Run, Selection, Splits
 
 TARGETS = ("label", "y", "target", "class", "labels")
 SPLITS = ("split", "part", "fold")
@@ -61,6 +61,7 @@ class OwnGraphs(GraphTask):
     """Nodes of one graph stay in one part."""
 
     predict_options: ClassVar[tuple[str, ...]] = ("node_table", "graph_table", "pairs")
+    explain_options: ClassVar[tuple[str, ...]] = ("input", "graph", "node")
 
     def options(self) -> ReadOptions:
         """How the files are read."""
@@ -133,6 +134,21 @@ class OwnGraphs(GraphTask):
         rows = write(output, graphs, shapes, answers, pairs)
         return f"{rows} {'pairs' if linked else shapes.level} in {output}"
 
+    def explain(self, run: Run, model: nn.Module, shapes: GraphShapes, request: ExplainRequest) -> str:
+        from anyorder.experiments.graphs.attention import draw, explain
+
+        given = request.options.get("input")
+        graphs = self.read(None) if given is None else read_graphs(Path(given), self.options())
+        asked, node = request.options.get("graph"), request.options.get("node")
+        graph = 0 if asked is None else _place(asked, [graphs.graph_name(n) for n in range(graphs.num_graphs)], "graph")
+        members = np.flatnonzero(graphs.node_graph == graph)
+        names = [graphs.node_name(int(n)) for n in members]
+        assert isinstance(run.model, GraphModel)
+        found = explain(model, run.model, shapes, graphs, graph, layer=request.layer, cls=request.cls)
+        path = draw(found, request.output, names, None if node is None else _place(node, names, "node"))
+        said = f"graph {graphs.graph_name(graph)}: attention received, {found.title} (1.0: as much as if all were equal)"
+        return "\n".join([said, *found.lines(names), f"drawn in {path}"])
+
     def _by_files(self, graphs: GraphSet, rows: Ints, seed: int) -> RowParts:
         owner = {"graphs": np.arange(graphs.num_graphs), "nodes": graphs.node_graph, "links": graphs.edge_graph}[self.level]
         part = np.array(graphs.graph_columns.texts(PART))[owner[rows]]
@@ -154,6 +170,12 @@ class OwnGraphs(GraphTask):
             return None
         texts = graphs.columns(self.level).texts(self.targets[0])
         return np.unique([texts[row] or "" for row in rows.tolist()], return_inverse=True)[1].astype(np.int64)
+
+
+def _place(name: str, known: Sequence[str], what: str) -> int:
+    if name not in known:
+        raise ValueError(f"there is no {what} {name!r}{nearest(name, known)}")
+    return known.index(name)
 
 
 def resolve(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,12 +15,10 @@ from anyorder.experiments.molecules.graphs import read_smiles
 from anyorder.experiments.molecules.inputs import MoleculeInputs
 from anyorder.experiments.molecules.store import Molecule
 from anyorder.extras import require
-from anyorder.files import write_bytes
 from anyorder.layers import EncoderLayer, EquivariantAttention
 from anyorder.layers.attention_maps import attention_map
 from anyorder.layouts import Features
-
-LOW, HIGH = (1.0, 1.0, 1.0), (0.93, 0.42, 0.1)  # of the colours: nothing, and the most of the picture
+from anyorder.training.pictures import add_colour_bar, check_picture, contrast_colours, figure_into
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,26 +110,20 @@ def find_classes(attention: EquivariantAttention, name: str | None) -> Sequence[
     return matches
 
 
-def draw(found: MoleculeAttention, path: Path, *, size: tuple[int, int] = (700, 500)) -> Path:
-    """Draw the molecule with its attention as the colour of atoms and bonds, into a PNG or SVG file."""
+def draw(found: MoleculeAttention, path: Path, *, size: tuple[int, int] = (900, 640)) -> Path:
+    """Draw the molecule: colours say how much more or less attention atoms and bonds receive than if all were equal."""
     drawing = require("rdkit.Chem.Draw.rdMolDraw2D", "molecules")
-    kinds = {".png": drawing.MolDraw2DCairo, ".svg": drawing.MolDraw2DSVG}
-    if path.suffix.lower() not in kinds:
-        raise ValueError(f"a picture is a .png or .svg file, got {path.name!r}")
-    molecule = read_smiles(found.smiles)
-    canvas = kinds[path.suffix.lower()](*size)
+    check_picture(path)
+    molecule, canvas = read_smiles(found.smiles), drawing.MolDraw2DCairo(*size)
     options = canvas.drawOptions()
-    options.legendFontSize, options.annotationFontScale, options.fillHighlights = 16, 0.6, True
+    options.fillHighlights = True
     options.useBWAtomPalette()
-    atoms, bonds = _colours(found.atoms), _colours(found.bonds)
-    _note(molecule.GetAtoms(), found.atoms, "atomNote")
-    _note(molecule.GetBonds(), found.bonds, "bondNote")
+    atoms, bonds = (_colours(shares) for shares in (found.atoms, found.bonds))
     if found.atom is not None:
         molecule.GetAtomWithIdx(found.atom).SetProp("atomNote", "here")
     drawing.PrepareAndDrawMolecule(
         canvas,
         molecule,
-        legend=f"{found.title} (% of the attention)",
         highlightAtoms=[*atoms],
         highlightAtomColors=atoms,
         highlightAtomRadii=dict.fromkeys(atoms, 0.35),
@@ -139,8 +131,10 @@ def draw(found: MoleculeAttention, path: Path, *, size: tuple[int, int] = (700, 
         highlightBondColors=bonds,
     )
     canvas.FinishDrawing()
-    text = canvas.GetDrawingText()
-    write_bytes(path, text if isinstance(text, bytes) else text.encode())
+    pyplot = require("matplotlib.pyplot", "plot")
+    with figure_into(path, found.title) as (figure, axes):
+        axes.imshow(pyplot.imread(BytesIO(canvas.GetDrawingText()), format="png"))
+        add_colour_bar(figure, axes)
     return path
 
 
@@ -168,23 +162,11 @@ def _received(attention: EquivariantAttention, x: Features, cls: EquivalenceClas
 
 def _most(shares: Tensor, names: Sequence[str], count: int) -> str:
     order = shares.argsort(descending=True)[:count].tolist()
-    return ", ".join(f"{names[n]} {100 * float(shares[n]):.1f} %" for n in order)
+    return ", ".join(f"{names[n]} {float(shares[n]) * len(shares):.2f}" for n in order)
 
 
 def _colours(shares: Tensor | None) -> dict[int, tuple[float, ...]]:
-    """A colour for each place: white for none, full for the most."""
+    """A colour for each place, after its attention relative to equal shares."""
     if shares is None or len(shares) == 0 or float(shares.max()) <= 0:
         return {}
-    scaled = (shares / shares.max()).tolist()
-    return {
-        n: tuple(low + share * (high - low) for low, high in zip(LOW, HIGH, strict=True)) for n, share in enumerate(scaled)
-    }
-
-
-def _note(places: Any, shares: Tensor | None, name: str) -> None:
-    """Write the shares in per cent beside atoms or bonds, unless there are too many to read."""
-    if shares is None or len(shares) > 40:
-        return
-    for place, share in zip(places, shares.tolist(), strict=True):
-        if share > 0:
-            place.SetProp(name, f"{100 * share:.0f}")
+    return dict(enumerate(contrast_colours((shares * len(shares)).tolist())))

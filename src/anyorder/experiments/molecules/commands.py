@@ -65,24 +65,10 @@ def add_train(parser: argparse.ArgumentParser) -> None:
 
 
 def add_explain(parser: argparse.ArgumentParser) -> None:
-    """``anyorder explain``: where a trained model looks."""
-    parser.set_defaults(run=_explain)
-    parser.add_argument("folder", type=Path, help="folder of a run or of `anyorder train molecules`")
-    parser.add_argument("--smiles", required=True, help="molecule as SMILES")
-    parser.add_argument(
-        "--class", dest="cls", metavar="NAME", help="class, named as in `anyorder classes 2 2`: '(j,j) -> (i,i)'"
-    )
-    parser.add_argument("--layer", type=int, metavar="N", help="number of a layer, from 1 (default: the last, which pools)")
-    parser.add_argument(
-        "--atom", type=int, metavar="N", help="number of the atom that attends, from 0 (default: the mean over atoms)"
-    )
-    parser.add_argument(
-        "--output",
-        type=Path,
-        default=Path("attention.svg"),
-        metavar="FILE",
-        help="picture, .svg or .png (default: attention.svg)",
-    )
+    """What ``explain`` takes for these models."""
+    parser.add_argument("--smiles", help="molecules: the molecule as SMILES")
+    text = "molecules: number of the atom that attends, from 0 (default: the mean over atoms)"
+    parser.add_argument("--atom", type=int, metavar="N", help=text)
 
 
 def _take(args: argparse.Namespace) -> None:
@@ -136,19 +122,3 @@ def _report(task: Any, args: argparse.Namespace) -> int:
         lines += [f"  and {len(bad) - 10} more, in {opened.store.path / 'manifest.json'}"] if len(bad) > 10 else []
         print(printable("\n".join(lines)))  # also where the user wants quiet: these rows are lost otherwise
     return len(opened.split["train"])
-
-
-def _explain(args: argparse.Namespace) -> int:
-    from anyorder.experiments.molecules.attention import draw, explain
-    from anyorder.experiments.molecules.models import MoleculeModel
-    from anyorder.training.checkpoints import load_model
-
-    run, model = load_model(args.folder)
-    if not isinstance(run.model, MoleculeModel):
-        raise ValueError(f"explain draws molecules; {args.folder} holds a model of {type(run.task).__name__}")
-    found = explain(model, run.model.inputs, args.smiles, layer=args.layer, cls=args.cls, atom=args.atom)
-    print(f"attention received, {found.title}")
-    for line in found.lines():
-        print(line)
-    print(f"drawn in {draw(found, args.output)}")
-    return 0

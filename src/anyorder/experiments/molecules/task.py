@@ -35,7 +35,7 @@ from anyorder.experiments.molecules.labels import LabelTable, find_labels
 from anyorder.experiments.molecules.models import MoleculeModel
 from anyorder.experiments.molecules.parts import MoleculePart, build_options, cache_dir, limited
 from anyorder.training.config import configurable
-from anyorder.training.run import Answers, ModelConfig, PredictRequest, Run, Selection, Splits, Task
+from anyorder.training.run import Answers, ExplainRequest, ModelConfig, PredictRequest, Run, Selection, Splits, Task
 
 _TABLES = {table.name: table for table in (QM9_GAP, PCQM4MV2_2K, ESOL, FREESOLV, LIPOPHILICITY)}
 _TARGETS = {
@@ -53,6 +53,7 @@ class MoleculeTask(Task):
 
     shapes_type = MoleculeShapes
     predict_options: ClassVar[tuple[str, ...]] = ("smiles",)
+    explain_options: ClassVar[tuple[str, ...]] = ("smiles", "atom")
 
     @abstractmethod
     def open(self, data_dir: Path | None, *, seed: int = 0, progress: bool = True) -> SplitMolecules:
@@ -117,6 +118,17 @@ class MoleculeTask(Task):
         from anyorder.experiments.molecules.predictions import predict_table
 
         return predict_table(model, request, smiles=getattr(self, "smiles", "smiles"))
+
+    def explain(self, run: Run, model: nn.Module, shapes: MoleculeShapes, request: ExplainRequest) -> str:
+        from anyorder.experiments.molecules.attention import draw, explain
+
+        if "smiles" not in request.options:
+            raise ValueError("name the molecule with --smiles")
+        assert isinstance(run.model, MoleculeModel)
+        atom = int(request.options["atom"]) if "atom" in request.options else None
+        found = explain(model, run.model.inputs, request.options["smiles"], layer=request.layer, cls=request.cls, atom=atom)
+        said = [f"attention received, {found.title} (1.0: as much as if all were equal)", *found.lines()]
+        return "\n".join([*said, f"drawn in {draw(found, request.output)}"])
 
     def batches(self, data: Dataset[Any], *, batch_size: int, seed: int, shuffle: bool, rank: int, world: int) -> Any:
         """Random batches for training, each sorted by size and dealt to the processes, so that all have as much to do."""
