@@ -77,12 +77,14 @@ def test_counts_are_of_training_facts_alone():
     train, _ = small()
     counts = PairCounts(train, 2, 5)
     batch = GapBatch.of(Facts(np.array([0, 1]), np.array([[0, 1, -1], [0, 1, 4]])), np.array([1, 2]))
-    together, place = counts(batch)
-    assert together.tolist() == [[0, 2, 1, 0, 1], [2, 2, 1, 1, 2]]
-    assert place.tolist() == [[0, 2, 1, 0, 0], [0, 0, 0, 0, 1]]
-    every = torch.arange(5).expand(2, -1)
-    some = counts.seen_with(batch, every)
-    assert torch.equal(some[0], together) and torch.equal(some[1], place)
+    weights = torch.tensor([[1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0, 0.0]])
+    assert counts(batch, weights).tolist() == [[0, 1, 1, 0, 0], [0, 0, 0, 0, 2]]
+    weights = torch.rand(2, 5, generator=torch.Generator().manual_seed(0))
+    seen, others = counts.seen_with(batch, torch.arange(5).expand(2, -1))
+    torch.testing.assert_close(counts(batch, weights), torch.einsum("bcw,bw->bc", torch.stack(seen, 2), weights))
+    torch.testing.assert_close(seen.together[0], torch.tensor([0.0, 2, 1, 0, 1]).log1p())
+    assert others.tolist()[1] == [1, 1, 1, 1, 2]
+    assert counts.seen_with(batch, batch.target.unsqueeze(1), own=1.0)[0].others_alike.tolist() == [[0], [0]]
     assert counts.scores(batch).argmax(1).tolist() == [1, 4]
 
 

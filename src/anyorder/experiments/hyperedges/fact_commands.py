@@ -29,7 +29,7 @@ def train_facts(args: argparse.Namespace) -> int:
     run = Run(
         OwnFacts(path=str(args.given.absolute()), validation=args.valid, test=args.test),
         FactEncoder(),
-        Optimiser("adam", args.learning_rate or 3e-3),
+        Optimiser("adam", args.learning_rate or 1e-3, average=0.99),
         Schedule(epochs=args.epochs, patience=args.patience, decay="linear"),
         batch_size=args.batch_size or 512,
         eval_batch_size=256,

@@ -17,8 +17,8 @@ from anyorder.ops.dropout import Dropout
 from anyorder.training.config import configurable
 from anyorder.training.run import ModelConfig
 
-START = (3.0, 0.5, 1.0, 5.0)
-"""Weights of the counts at the start: logarithms of both, then whether they are above 0."""
+START = (10.0, 0.3, 1.0, 3.0, 1.0)
+"""Weights at the start of what ``Seen`` has: who was at the place comes first."""
 
 
 class FactNetwork(nn.Module):
@@ -54,7 +54,7 @@ class FactNetwork(nn.Module):
         """(gaps, entities): logits of all entities."""
         logits = self._asked(batch) @ self.entity.T + self.bias
         if self.counts is not None:
-            logits = logits + self._weighed(batch, *self.counts(batch))
+            logits = logits + self.counts(batch, self._weights(batch))
         return logits
 
     def told_apart(self, batch: GapBatch, count: int) -> Tensor:
@@ -70,11 +70,10 @@ class FactNetwork(nn.Module):
         every = torch.cat([right, wrong.entities], 1)
         logits = torch.einsum("bd,bcd->bc", asked, self.entity[every]) + self.bias[every]
         if self.counts is not None:
-            assert wrong.together is not None and wrong.place is not None
-            together, place, _ = self.counts.seen_with(batch, right)
-            own = (together - (batch.arity - 1).unsqueeze(1)).clamp(min=0), (place - 1).clamp(min=0)
-            seen = torch.cat([own[0], wrong.together], 1), torch.cat([own[1], wrong.place], 1)
-            logits = logits + self._weighed(batch, *seen)
+            assert wrong.seen is not None
+            own, _ = self.counts.seen_with(batch, right, own=1.0)
+            seen = torch.stack([torch.cat(both, 1) for both in zip(own, wrong.seen, strict=True)], 2)
+            logits = logits + torch.einsum("bcw,bw->bc", seen, self._weights(batch))
         return logits + torch.cat([torch.zeros_like(right), wrong.weight], 1)
 
     def _asked(self, batch: GapBatch) -> Tensor:
@@ -90,11 +89,9 @@ class FactNetwork(nn.Module):
             x = layer(x)
         return self.out(self.norm(x.rows[sizes.cumsum(0) - sizes + 1 + batch.gap]))
 
-    def _weighed(self, batch: GapBatch, together: Tensor, place: Tensor) -> Tensor:
-        """Counts as a share of the logits, by weights of the place of the relation."""
-        weights = (self.weights + self.weights_of[batch.relation * self.places + batch.gap]).unsqueeze(2)
-        a, b, c, d = weights.unbind(1)
-        return a * together.log1p() + b * place.log1p() + c * (together > 0) + d * (place > 0)
+    def _weights(self, batch: GapBatch) -> Tensor:
+        """(gaps, 5): of what was seen, by the place of the relation."""
+        return self.weights + self.weights_of[batch.relation * self.places + batch.gap]
 
 
 @configurable

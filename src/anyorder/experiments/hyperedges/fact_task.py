@@ -39,9 +39,11 @@ class OwnFacts(Task):
     negatives: int = 256
     asked: int = 2000
     """Gaps of the validation part that are ranked in an evaluation, drawn once."""
+    tested: int = 10_000
+    """Gaps of the test part that are ranked at most, drawn once; 0 for all."""
 
     def __post_init__(self) -> None:
-        check_least(self, {"negatives": 1, "asked": 1})
+        check_least(self, {"negatives": 1, "asked": 1, "tested": 0})
 
     @property
     def selection(self) -> Selection | None:
@@ -53,10 +55,12 @@ class OwnFacts(Task):
     def load(self, *, seed: int, data_dir: Path | None) -> Splits:
         data = self.read(seed)
         known = KnownAnswers([data.train, data.valid, data.test])
-        count = len(data.valid.queries)
-        some = np.sort(np.random.default_rng(seed).permutation(count)[: self.asked])
+        asked, tested = (
+            np.sort(np.random.default_rng(seed).permutation(len(part.queries))[:most])
+            for part, most in ((data.valid, self.asked), (data.test, self.tested or None))
+        )
         told = digest(*(array for part in (data.train, data.valid, data.test) for array in (part.relation, part.entities)))
-        valid, test = Gaps(data.valid, known, 1, some), Gaps(data.test, known, 2)
+        valid, test = Gaps(data.valid, known, 1, asked), Gaps(data.test, known, 2, tested)
         return Splits(TrainingFacts(data.train), valid, test, FactShapes.of(data), digest=told)
 
     def describe(self, splits: Splits) -> list[str]:
@@ -68,6 +72,7 @@ class OwnFacts(Task):
             *data.notes,
             f"{len(data.entities):,} entities, {len(data.relations):,} relations, training facts: {by_arity} entities",
             ", ".join(f"{len(part):,} facts {what}" for part, what in parts),
+            f"{len(splits.test):,} of {len(data.test.queries):,} gaps of test facts are ranked (task.tested)",  # type: ignore[arg-type]
         ]
 
     def collate(self, model: ModelConfig) -> Callable[[Sequence[Any]], Any]:

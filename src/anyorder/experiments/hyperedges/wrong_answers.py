@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from anyorder.experiments.hyperedges.fact_batches import GapBatch
-from anyorder.experiments.hyperedges.pair_counts import PairCounts
+from anyorder.experiments.hyperedges.pair_counts import PairCounts, Seen
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,8 +21,7 @@ class WrongAnswers:
 
     entities: Tensor
     weight: Tensor
-    together: Tensor | None = None
-    place: Tensor | None = None
+    seen: Seen | None = None
 
     @classmethod
     def anyone(cls, batch: GapBatch, num_entities: int, count: int) -> WrongAnswers:
@@ -36,22 +35,21 @@ class WrongAnswers:
         some = max(1, count // 4)
         other, sizes = _others(batch, counts)
         first, _ = counts.draw("together", other, some)
-        second, at_place = counts.draw("at_place", counts.row_of(batch), some)
+        second, at_place = counts.draw("at_place", counts.place_of(batch), some)
         third = torch.randint(counts.num_entities, (2 * some,)).to(first.device).expand(len(batch), -1)
         drawn = torch.cat([first, second, third], 1)
-        together, place, shared = counts.seen_with(batch, drawn)
+        seen, others = counts.seen_with(batch, drawn)
         group = torch.arange(4, device=drawn.device).repeat_interleave(some).clamp(max=2)
-        true_group = torch.where(together > 0, 0, torch.where(place > 0, 1, 2))
+        true_group = torch.where(seen.together > 0, 0, torch.where(seen.at_place > 0, 1, 2))
         size = torch.stack([sizes / some, at_place / some, torch.full_like(sizes, counts.num_entities / (2 * some))], 1)
-        weight = _stands_for(batch, drawn, size[:, group] / torch.where(group == 0, shared.clamp(min=1), 1.0))
-        return cls(drawn, weight.masked_fill(group != true_group, -torch.inf), together, place)
+        weight = _stands_for(batch, drawn, size[:, group] / torch.where(group == 0, others.clamp(min=1), 1.0))
+        return cls(drawn, weight.masked_fill(group != true_group, -torch.inf), seen)
 
 
 def _others(batch: GapBatch, counts: PairCounts) -> tuple[Tensor, Tensor]:
     """One of the other entities of each fact, drawn by how many were seen with it, and how many were seen with all."""
-    pointer = counts.get_buffer("together_pointer")
     entity = batch.entities.clamp(min=0)
-    sizes = (pointer[entity + 1] - pointer[entity]) * ((batch.entities >= 0) & ~batch.is_gap)
+    sizes = counts.lists("together", entity)[1] * ((batch.entities >= 0) & ~batch.is_gap)
     total = sizes.sum(1)
     drawn = (torch.rand(len(batch)).to(total.device) * total).long().unsqueeze(1)
     which = (sizes.cumsum(1) <= drawn).sum(1).clamp(max=entity.shape[1] - 1)
