@@ -131,7 +131,7 @@ class PairCounts(nn.Module):
         *,
         logs: bool = True,
     ) -> None:
-        """Add ``weight`` times the counts in the lists of some rows, or of their logarithms, and ``each`` for being there."""
+        """Add ``weight`` times the counts in the lists of some rows, or their logarithms, and ``each`` for being there."""
         begin, sizes = self.lists(name, rows)
         start = (begin - sizes.cumsum(0) + sizes).repeat_interleave(sizes)
         places = start + torch.arange(len(start), device=start.device)
