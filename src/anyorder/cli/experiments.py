@@ -131,14 +131,23 @@ def _run(args: argparse.Namespace) -> int:
 def _resume(args: argparse.Namespace) -> int:
     from anyorder.training.fit import resume
     from anyorder.training.jobs import Job
+    from anyorder.training.outcome import conclude, told
     from anyorder.training.records import RECORD, Record
     from anyorder.training.session import summary
+    from anyorder.training.tables import OWN
 
     if not args.folder.is_dir():
         raise FileNotFoundError(f"{args.folder} is not the folder of a run")
     if (args.folder / RECORD).exists() and not Record.read(args.folder / RECORD).unfinished:
         print("this run is finished:")
-    print(summary(resume(args.folder, machine(args, Job.read(args.folder)[1]))))
+    job, began = Job.read(args.folder)
+    where = machine(args, began)
+    record = resume(args.folder, where)
+    if job.table == OWN and not getattr(job.run.task, "everything", False):
+        outcome = conclude(job.run, args.folder, record, data_dir=where.data_dir)
+        print(told(outcome, args.folder, use=f"anyorder predict {args.folder}"))
+        return 0
+    print(summary(record))
     return 0
 
 

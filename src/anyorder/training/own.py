@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -173,6 +174,9 @@ def fitted(run: Any, folder: Path, where: Any, job: dict[str, Any]) -> tuple[Any
     schedule = replace(run.schedule, epochs=chosen_epochs(run, outcome.record), patience=None)
     last = replace(run, task=replace(run.task, everything=True), schedule=schedule)
     record = carry_out(Job(run=last, **job), folder, where)
+    for name in run.task.kept_files:  # what stands beside the model has seen all rows already
+        if (choosing / name).exists():
+            shutil.copyfile(choosing / name, folder / name)
     record = replace(record, metrics={"validation": outcome.record.metrics[""]})
     record.write(folder / RECORD)
     return replace(outcome, record=record), "validation"

@@ -146,6 +146,8 @@ class Task(ABC):
     """What it tells models of its data: ``Splits.shapes`` is one of these."""
     predict_options: ClassVar[tuple[str, ...]] = ()
     """What ``predict`` takes besides its input and output."""
+    kept_files: ClassVar[tuple[str, ...]] = ()
+    """What ``conclude`` puts beside the weights."""
     explain_options: ClassVar[tuple[str, ...]] = ()
     """What ``explain`` takes besides layer, class and output."""
 

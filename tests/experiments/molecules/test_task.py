@@ -388,3 +388,19 @@ def test_a_quote_that_does_not_close_is_refused_by_line(tmp_path: Path) -> None:
 def test_columns_of_probabilities_must_differ() -> None:
     with pytest.raises(ValueError, match="two targets would write the column 'probability_a_b_c'"):
         Classification(("a", "a_b"), (("b_c", "d"), ("c", "e")))
+
+
+def test_without_a_test_part_all_molecules_train(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = own_table(tmp_path / "my.csv")
+    assert train(tmp_path / "model", data, "--target", "gap", "--test", "0") == 0
+    assert "validation  " in capsys.readouterr().out
+    assert {"forest.npz", "beside.json", "model.safetensors"} <= {path.name for path in (tmp_path / "model").iterdir()}
+    assert main(["predict", str(tmp_path / "model"), "--input", str(data), "--output", str(tmp_path / "out.csv")]) == 0
+
+
+def test_a_damaged_forest_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = own_table(tmp_path / "my.csv")
+    assert train(tmp_path / "model", data, "--target", "gap") == 0
+    (tmp_path / "model" / "forest.npz").write_bytes(b"PK\3\4 nothing")
+    assert main(["predict", str(tmp_path / "model"), "--input", str(data)]) == 1
+    assert "forest.npz" in capsys.readouterr().err

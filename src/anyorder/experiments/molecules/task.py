@@ -54,6 +54,7 @@ class MoleculeTask(Task):
     shapes_type = MoleculeShapes
     predict_options: ClassVar[tuple[str, ...]] = ("smiles",)
     explain_options: ClassVar[tuple[str, ...]] = ("smiles", "atom")
+    kept_files: ClassVar[tuple[str, ...]] = ("forest.npz", "beside.json")
 
     @abstractmethod
     def open(self, data_dir: Path | None, *, seed: int = 0, progress: bool = True) -> SplitMolecules:
