@@ -145,7 +145,7 @@ def test_a_model_prepares_by_itself_outside_of_its_graph(options):
 
 def test_a_whole_graph_needs_a_prepared_index_set():
     model, x = encoder(1, (1,), KERNEL), features(1, "sparse")
-    with pytest.raises(torch._dynamo.exc.Unsupported, match="prepare"):
+    with pytest.raises(torch._dynamo.exc.Unsupported, match=r"call model.prepare\(x.index\) before"):
         compiled(model, "eager")[0](x)
 
 

@@ -203,3 +203,18 @@ def test_saved_and_loaded(tmp_path):
     model = GraphTransformer((5, 3), 8, 2, edge_dim=4, num_layers=1, heads=2)
     model.save(tmp_path)
     assert repr(anyorder.load(tmp_path)) == repr(model)
+
+
+@pytest.mark.slow
+def test_a_model_is_exported_as_it_is():
+    torch.manual_seed(0)
+    model = GraphTransformer(7, 8, 1, edge_dim=3, num_layers=1, heads=2).eval()
+    edges = torch.tensor([[0, 1, 2], [1, 0, 3]])
+    example = (torch.randn(4, 7), edges, torch.randn(3, 3), torch.tensor([0, 0, 1, 1]))
+    any_size = torch.export.Dim.DYNAMIC
+    program = torch.export.export(
+        model, example, dynamic_shapes=({0: any_size}, {1: any_size}, {0: any_size}, {0: any_size})
+    )
+    edges = torch.tensor([[0, 1, 2, 4, 5, 5, 0], [1, 0, 0, 5, 4, 5, 1]])  # an edge twice, and a self loop
+    given = (torch.randn(6, 7), edges, torch.randn(7, 3), torch.tensor([0, 0, 0, 1, 1, 1]))
+    torch.testing.assert_close(program.module()(*given), model(*given), rtol=1e-5, atol=1e-5)

@@ -87,6 +87,6 @@ class Handles(RemovableHandle):
             handle.remove()
 
 
-@torch.compiler.disable
+@torch.compiler.disable(reason="with fullgraph=True, call model.prepare(x.index) before each new index set")
 def _prepare(module: FeatureModule, index: IndexSet, target: IndexSet | None) -> None:
     module.prepare(index, target)

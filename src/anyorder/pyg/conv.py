@@ -79,7 +79,7 @@ class PairConv(SavedModule):
         """New rows of nodes and of edges; ``pairs`` is what ``PreparePairs`` has made of the batch, if it has."""
         if x.ndim != 2 or x.shape[1] != self.channels:
             raise ValueError(f"x must have shape (num_nodes, {self.channels}), got {tuple(x.shape)}")
-        pairs = PairSet.of(edge_index, num_nodes=len(x), batch=batch) if pairs is None else pairs
+        pairs = PairSet.of(edge_index, num_nodes=x.shape[0], batch=batch) if pairs is None else pairs
         edges = self.edge.expand(edge_index.shape[1], -1) if edge_attr is None else self._project(edge_attr) + self.edge
         made: Features = self.layer(pairs.join(x, edges))
         return pairs.split(made.rows)

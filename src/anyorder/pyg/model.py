@@ -100,7 +100,7 @@ class GraphTransformer(SavedModule):
     ) -> Tensor:
         """A row per graph, node or edge; ``pairs`` is what ``PreparePairs`` has made of the batch, if it has."""
         if pairs is None:
-            pairs = PairSet.of(edge_index, num_nodes=len(x), batch=batch, batch_size=batch_size)
+            pairs = PairSet.of(edge_index, num_nodes=x.shape[0], batch=batch, batch_size=batch_size)
         nodes: Tensor = self.nodes(x)
         if (positions is None) != (self.positions is None):
             width = 0 if self.positions is None else self.positions.in_features

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
 from anyorder.layouts import Features, SparseIndexSet
+from anyorder.layouts.memory import is_exported
 from anyorder.layouts.transfer import Transferable
 
 _KNOWN: WeakIdKeyDictionary = WeakIdKeyDictionary()
@@ -41,21 +42,26 @@ class PairSet(Transferable):
         """The pairs of a graph, or of the graphs that ``batch`` tells apart."""
         _check(edge_index)
         nodes = torch.arange(num_nodes, device=edge_index.device)
-        code = edge_index[0] * max(num_nodes, 1) + edge_index[1]
+        width = num_nodes if is_exported() else max(num_nodes, 1)
+        code = edge_index[0] * width + edge_index[1]
         loop = edge_index[0] == edge_index[1]
-        distinct, place = torch.unique(code[~loop], return_inverse=True)
+        proper = (~loop).nonzero().flatten()
+        distinct, place = torch.unique(code[proper], return_inverse=True)
         entry, edges = None, edge_index
-        if len(distinct) < len(code):
-            edges = torch.stack([distinct // max(num_nodes, 1), distinct % max(num_nodes, 1)])
-            entry = edge_index[0].clone()
-            entry[~loop] = num_nodes + place
+        if is_exported() or len(distinct) < len(code):
+            edges = torch.stack([distinct // width, distinct % width])
+            entry = edge_index[0].index_copy(0, proper, num_nodes + place)
         tuples = torch.cat([nodes[:, None].expand(-1, 2), edges.T])
-        return cls(SparseIndexSet(tuples, num_nodes=num_nodes, node_graph=batch, num_graphs=batch_size), entry, len(code))
+        return cls(
+            SparseIndexSet(tuples, num_nodes=num_nodes, node_graph=batch, num_graphs=batch_size), entry, code.shape[0]
+        )
 
     @torch.compiler.disable
     @staticmethod
     def of(edge_index: Tensor, *, num_nodes: int, batch: Tensor | None = None, batch_size: int | None = None) -> PairSet:
         """The pairs of a batch, kept as long as its ``edge_index``: layers that share it share their plans."""
+        if is_exported():
+            return PairSet.build(edge_index, num_nodes=num_nodes, batch=batch, batch_size=batch_size)
         asked = (edge_index._version, num_nodes, None if batch is None else (id(batch), batch._version), batch_size)
         known = _KNOWN.get(edge_index)
         if known is None or known[0] != asked:
@@ -66,14 +72,14 @@ class PairSet(Transferable):
 
     def join(self, x: Tensor, edges: Tensor) -> Features:
         """Features of order 2 from rows of nodes and of edges."""
-        if (len(x), len(edges)) != (self.index.num_nodes, self.num_edges):
+        if not is_exported() and (len(x), len(edges)) != (self.index.num_nodes, self.num_edges):
             expected = f"{self.index.num_nodes} nodes and {self.num_edges} edges"
             raise ValueError(
                 f"x and edge_attr need a row per node and per edge: expected {expected}, got {len(x)} and {len(edges)}"
             )
         if self.entry is None:
             return Features.of_rows(self.index, torch.cat([x, edges]))
-        rows = torch.cat([x, x.new_zeros(self.index.num_entries - len(x), x.shape[1])])
+        rows = torch.cat([x, x.new_zeros(self.index.num_entries - x.shape[0], x.shape[1])])
         return Features.of_rows(self.index, rows.index_add(0, self.entry, edges.to(x.dtype)))
 
     def split(self, rows: Tensor) -> tuple[Tensor, Tensor]:
