@@ -75,7 +75,7 @@ def _text(path: Path, start: bytes) -> Seen:
 
 def _has_names(lines: tuple[tuple[str, ...], ...]) -> bool:
     """Whether lines are a table whose first line names its columns: no number, and nothing that stands below, too."""
-    if len(lines) < 2 or len({len(line) for line in lines[:20]}) > 1 or any(map(_is_number, lines[0])):
+    if len(lines) < 2 or len({len(line) for line in lines[:20]}) > 1 or any(map(is_number, lines[0])):
         return False
     return not any(name in {line[n] for line in lines[1:] if n < len(line)} for n, name in enumerate(lines[0]) if name)
 
@@ -124,7 +124,8 @@ def _unzipped(start: bytes) -> bytes:
         return b""
 
 
-def _is_number(field: str) -> bool:
+def is_number(field: str) -> bool:
+    """Whether a field of a table is a number."""
     try:
         float(field)
     except ValueError:

@@ -42,12 +42,8 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target", nargs="+", metavar="COLUMN", help="columns to predict (default: the only other one that may be)"
     )
-    parser.add_argument(
-        "--goal",
-        choices=("regression", "classification"),
-        default="regression",
-        help="kind of targets (default: regression)",
-    )
+    goals = ("regression", "classification")
+    parser.add_argument("--goal", choices=goals, help="kind of targets (default: as their values suggest)")
     parser.add_argument(
         "--keep-missing", action="store_true", help="keep rows with empty targets; an empty target does not count"
     )
@@ -73,7 +69,7 @@ def add_explain(parser: argparse.ArgumentParser) -> None:
 
 def _take(args: argparse.Namespace) -> None:
     """The table and its columns; those that are not named are found by their names, and said."""
-    from anyorder.experiments.molecules.seen import smiles_column, target_column
+    from anyorder.experiments.molecules.seen import guessed_goal, smiles_column, target_column
     from anyorder.peek import look
 
     take_data(args, "data")
@@ -84,6 +80,9 @@ def _take(args: argparse.Namespace) -> None:
     if not args.target:
         args.target = [target_column(seen, args.smiles)]
         said.append(f"asked: {args.target[0]!r} (--target)")
+    if args.goal is None:
+        args.goal = guessed_goal(seen, args.target)
+        said += ["goal: classification, from the values (--goal)"] if args.goal == "classification" else []
     tell(said, args)
 
 

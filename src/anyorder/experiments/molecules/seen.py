@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from anyorder.errors import InputError
-from anyorder.peek import Seen
+from anyorder.peek import Seen, is_number
 
+_EMPTY = ("", "nan", "na", "n/a", "null", "none")
+_TWO = {"0", "1", "0.0", "1.0"}
 _NAMES = ("id", "name", "mol_id", "cmpd_chemblid", "inchi", "inchikey", "index", "unnamed: 0", "")
 
 
@@ -36,3 +39,12 @@ def target_column(seen: Seen, smiles: str) -> str:
         some = f"one of {rest[:20]}" if rest else "a table with a column to predict"
         raise InputError(f"{seen.path}: say what to predict with --target: expected {some}")
     return rest[0]
+
+
+def guessed_goal(seen: Seen, targets: Sequence[str]) -> Literal["regression", "classification"]:
+    """Classes where the first rows of a target hold text alone, or zeros and ones alone; else numbers."""
+    for place in (seen.names.index(name) for name in targets if name in seen.names):
+        values = {line[place] for line in seen.lines if place < len(line) and line[place].casefold() not in _EMPTY}
+        if values and ((values <= _TWO and len(values) > 1) or not any(map(is_number, values))):
+            return "classification"
+    return "regression"
