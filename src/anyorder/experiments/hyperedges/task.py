@@ -192,6 +192,8 @@ class TableHyperedges(Hyperedges):
     delimiter: str = ","
     test: float = 0.1
     """Share of the distinct tuples to test on."""
+    watch_test: bool = False
+    """A test part of own data is looked at once."""
 
     def read(self, *, seed: int, data_dir: Path | None) -> tuple[TypedHyperedges, Vocabulary | None]:
         options = {"weight": self.weight, "header": self.header, "delimiter": self.delimiter}
