@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import warnings
 from collections.abc import Iterator
 from types import ModuleType
 
@@ -22,7 +23,9 @@ PAGES = {
 
 def pages() -> dict[str, str]:
     """Path below reference/ to Markdown: a heading per public name, filled by mkdocstrings."""
-    return {f"{name}.md": _page(title, importlib.import_module(module)) for name, (title, module) in PAGES.items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of libraries that modules import
+        return {f"{name}.md": _page(title, importlib.import_module(module)) for name, (title, module) in PAGES.items()}
 
 
 def public_names(module: ModuleType) -> Iterator[tuple[str, str]]:

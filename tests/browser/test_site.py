@@ -25,6 +25,9 @@ PAGES = (
     "playground/index",
     "results/index",
     "reference/layers",
+    "reference/pyg",
+    "own_code",
+    "guides/serving",
 )
 pytestmark = [
     pytest.mark.slow,
@@ -198,10 +201,26 @@ def test_pages_fit_their_width_in_both_themes(browser, scheme, width):
         script(browser, f"{still} document.body.setAttribute('data-md-color-scheme', arguments[0])", scheme)
         picture = PICTURES / f"{page.replace('/', '-')}-{width}-{scheme}.png"
         browser.save_screenshot(str(picture))
-        assert script(browser, "return document.documentElement.scrollWidth") <= width + 1, page
-        missing = script(
-            browser, "return [...document.images].filter((i) => !i.complete || !i.naturalWidth || !i.alt).map((i) => i.src)"
-        )
-        assert [src for src in missing if "logo" not in src] == [], page
-        assert_quiet(browser)
+        assert_fits(browser, page, width)
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def assert_fits(browser, page, width):
+    """Nothing is wider than the window, every picture is there and has a text, and the console is empty."""
+    assert script(browser, "return document.documentElement.scrollWidth") <= width + 1, page
+    missing = script(
+        browser, "return [...document.images].filter((i) => !i.complete || !i.naturalWidth || !i.alt).map((i) => i.src)"
+    )
+    assert [src for src in missing if "logo" not in src] == [], page
+    assert_quiet(browser)
+
+
+def test_every_page_fits_a_phone(browser):
+    phone = {"width": 390, "height": 900, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    pages = [path for path in sorted(SITE.rglob("*.html")) if path.name != "404.html"]
+    assert len(pages) > 50
+    for path in pages:
+        browser.get(f"file://{path}")
+        assert_fits(browser, path.relative_to(SITE).as_posix(), 390)
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
