@@ -91,7 +91,10 @@ def scores(task: Task, collected: dict[str, Tensor]) -> tuple[Score, ...]:
         chosen = torch.from_numpy(random.integers(0, rows, rows))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # redraws of few rows may lack a class
-            found = task.metrics({name: values[chosen] for name, values in collected.items()})
+            try:
+                found = task.metrics({name: values[chosen] for name, values in collected.items()})
+            except ValueError:
+                continue
         for name in names:
             drawn[name].append(found.get(name, math.nan))
     return tuple(_score(name, whole[name], drawn[name], rows) for name in names)

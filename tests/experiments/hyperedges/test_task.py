@@ -26,6 +26,7 @@ from anyorder.experiments.hyperedges.models import (
     TupleSimilarity,
     into_distinct_nodes,
 )
+from anyorder.experiments.hyperedges.tally import PairTally
 from anyorder.experiments.hyperedges.task import Hyperedges, PublishedHyperedges
 from anyorder.experiments.hyperedges.tuples import KnownTuples, offsets_of
 from anyorder.layers import Elu, EncoderLayer, RandomFeatures, Softmax
@@ -401,3 +402,11 @@ class TestOwnTuples:
         arguments = ["--data", str(path), "--columns", columns, "--quiet", "--out", str(tmp_path / "model")]
         assert main(["train", "hyperedges", *arguments]) == 1
         assert message in capsys.readouterr().err
+
+
+def test_pair_counts_score_tuples_by_what_was_seen_together():
+    train = np.array([[0, 2, 4], [0, 2, 5], [1, 3, 4]])
+    tally = PairTally(Known((2, 2, 2), ("a", "b", "c"), train, np.ones(3)))
+    scores = tally(torch.tensor([[0, 2, 4], [1, 2, 5], [1, 3, 5]])).tolist()
+    expected = [np.log1p(2) + 2 * np.log1p(1), np.log1p(1), np.log1p(1)]
+    assert scores == pytest.approx(expected)

@@ -25,7 +25,7 @@ from anyorder.experiments.hyperedges.tables import read_table
 from anyorder.experiments.hyperedges.vocabulary import Vocabulary
 from anyorder.extras import require
 from anyorder.training.config import configurable
-from anyorder.training.run import ModelConfig, PredictRequest, Selection, Splits, Task, check_least
+from anyorder.training.run import Answers, ModelConfig, PredictRequest, Run, Selection, Splits, Task, check_least
 
 LAST_EPOCHS = 20
 
@@ -199,6 +199,22 @@ class TableHyperedges(Hyperedges):
         options = {"weight": self.weight, "header": self.header, "delimiter": self.delimiter}
         table = read_table(self.path, self.columns, progress=sys.stdout.isatty(), **options)  # type: ignore[arg-type]
         return table.split(self.test, seed=seed), table.vocabulary
+
+    def describe(self, splits: Splits) -> list[str]:
+        known = splits.shapes
+        assert isinstance(known, Known)
+        columns = ", ".join(f"{name} ({size:,})" for name, size in zip(known.names, known.sizes, strict=True))
+        sizes = [len(part) for part in (splits.train, splits.valid or (), splits.test)]  # type: ignore[arg-type]
+        return [f"tuples of {columns}: {sizes[0]:,} to train on, {sizes[1]:,} to validate, {sizes[2]:,} to test"]
+
+    def conclude(self, run: Run, model: nn.Module, splits: Splits, folder: Path) -> list[Answers]:
+        """The model, and how often the pairs of a tuple were seen together."""
+        from anyorder.experiments.hyperedges.tally import PairTally
+        from anyorder.training.outcome import collect
+
+        assert isinstance(splits.shapes, Known)
+        theirs = collect(run, PairTally(splits.shapes), splits.test)
+        return [Answers("model", collect(run, model, splits.test)), Answers("baseline: pair counts", theirs)]
 
     @property
     def _form(self) -> Form:

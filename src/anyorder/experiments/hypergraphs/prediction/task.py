@@ -221,6 +221,13 @@ class OwnEdgeSets(HyperedgePrediction):
     features: str = ""
     hif: str = ""
 
+    def describe(self, splits: Splits) -> list[str]:
+        parts: list[Any] = [splits.train, splits.valid, splits.test]
+        items: list[SetItem] = [part[0] for part in parts]
+        sizes = [len(item.positives) for item in items]
+        what = f"hyperedges of {items[0].graph.num_nodes:,} nodes"
+        return [f"{what}: {sizes[0]:,} to train on, {sizes[1]:,} to validate, {sizes[2]:,} to test"]
+
     def read(self, data_dir: Path | None) -> NamedHypergraph:
         if bool(self.hif) == bool(self.edges):
             raise ValueError(f"expected either a HIF file or a list of hyperedges, got {self.hif!r} and {self.edges!r}")
