@@ -17,7 +17,7 @@ _WORDS_OF_JSON = ("incidences", "nodes", "links", "edges", "adjacency", "label",
 
 
 @dataclass(frozen=True)
-class Seen:
+class FileLook:
     """A path, the kind of file it is, and the names and first lines in it."""
 
     path: Path
@@ -33,44 +33,44 @@ class Seen:
         return next((name for name in self.names if name.casefold() in known), "")
 
 
-def look(path: Path) -> Seen:
+def look(path: Path) -> FileLook:
     """What can be seen of a path.
 
     >>> look(Path("/dev/null")).form
     ''
     """
     if path.is_dir():
-        return Seen(path, "folder", tuple(sorted(part.name for part in path.iterdir())))
+        return FileLook(path, "folder", tuple(sorted(part.name for part in path.iterdir())))
     if not path.exists():
         raise FileNotFoundError(f"there is no file or folder {path}")
     with path.open("rb") as file:
         start = file.read(_HEAD)
     if start[:4] == b"PK\3\4":
-        return Seen(path, "arrays", _zipped(path))
+        return FileLook(path, "arrays", _zipped(path))
     if start[:4] == b"PAR1":
-        return Seen(path, "arrays", _parquet(path))
+        return FileLook(path, "arrays", _parquet(path))
     if path.suffix == ".safetensors":
-        return Seen(path, "arrays", _safetensors(start))
+        return FileLook(path, "arrays", _safetensors(start))
     return _text(path, _unzipped(start) if start[:2] == b"\x1f\x8b" else start)
 
 
-def _text(path: Path, start: bytes) -> Seen:
+def _text(path: Path, start: bytes) -> FileLook:
     if b"\0" in start or not start.strip():
-        return Seen(path, "")
+        return FileLook(path, "")
     text = start.decode("utf-8-sig", errors="replace")
     if text.lstrip()[:1] in "{[":
-        return Seen(path, "json", tuple(word for word in _WORDS_OF_JSON if f'"{word}"' in text))
+        return FileLook(path, "json", tuple(word for word in _WORDS_OF_JSON if f'"{word}"' in text))
     if text.lstrip()[:1] == "<":
-        return Seen(path, "xml")
+        return FileLook(path, "xml")
     if path.suffix == ".gml":
-        return Seen(path, "gml")
+        return FileLook(path, "gml")
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith(("#", "%"))]
     lines = lines[:-1] if len(start) == _HEAD and len(lines) > 1 else lines  # the last one may be cut
     mark = next((mark for mark in ("\t", ",", ";") if mark in lines[0]), None) if lines else None
     fields = tuple(_fields(line, mark) for line in lines[:200])
     if mark is not None and _has_names(fields):
-        return Seen(path, "table", fields[0], fields[1:])
-    return Seen(path, "lines", (), fields)
+        return FileLook(path, "table", fields[0], fields[1:])
+    return FileLook(path, "lines", (), fields)
 
 
 def _has_names(lines: tuple[tuple[str, ...], ...]) -> bool:

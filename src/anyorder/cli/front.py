@@ -9,7 +9,7 @@ from pathlib import Path
 
 from anyorder.errors import InputError, printable
 from anyorder.experiments import experiments
-from anyorder.peek import Seen, look
+from anyorder.peek import FileLook, look
 from anyorder.suggest import closest
 from anyorder.training.registry import Command, function
 
@@ -33,7 +33,7 @@ def with_kind(arguments: Sequence[str]) -> list[str]:
     return ["train", kind, *given[1:]]
 
 
-def taken_for(seen: Seen, options: Sequence[str]) -> tuple[str, str]:
+def taken_for(seen: FileLook, options: Sequence[str]) -> tuple[str, str]:
     """The one kind that a file looks like, and why."""
     found = {kind: function(command.sees)(seen, options) for kind, command in _kinds().items() if command.sees}
     reasons = {kind: reason for kind, reason in found.items() if reason}

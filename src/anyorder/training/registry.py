@@ -23,7 +23,7 @@ class Command:
     options: str
     """``module:function``; the function takes the parser and sets ``run``."""
     sees: str = ""
-    """Of ``train KIND``: ``module:function`` that takes what is seen of a file (`anyorder.peek.Seen`) and the other
+    """Of ``train KIND``: ``module:function`` that takes what is seen of a file (`anyorder.peek.FileLook`) and the other
     arguments, and says why it is of this kind, or nothing. Its module should be quick to import."""
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from anyorder.experiments.graphs.readers.names import FIRST, SECOND
-from anyorder.peek import Seen
+from anyorder.peek import FileLook
 
 _FOLDERS = {"_A.txt": "a TU folder", "out1_graph_edges.txt": "a Geom-GCN folder", "edges.": "a folder with a table of edges"}
 
 
-def reason(seen: Seen, options: Sequence[str] = ()) -> str:
+def reason(seen: FileLook, options: Sequence[str] = ()) -> str:
     """Why a file or folder is taken for graphs; nothing where it is not."""
     if seen.form == "folder":
         return next((text for part, text in _FOLDERS.items() if any(part in name for name in seen.names)), "")
@@ -30,6 +30,6 @@ def reason(seen: Seen, options: Sequence[str] = ()) -> str:
     return f"a list of edges between {seen.names[0]!r} and {seen.names[1]!r}" if two else ""
 
 
-def _pairs(seen: Seen) -> str:
+def _pairs(seen: FileLook) -> str:
     """Lines of two nodes, perhaps with a weight."""
     return "a list of edges, two nodes per line" if {len(line) for line in seen.lines} == {2} else ""

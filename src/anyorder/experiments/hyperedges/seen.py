@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from anyorder.peek import Seen
+from anyorder.peek import FileLook
 
 _OTHERS = ("source", "src", "edge_index", "features")
 
 
-def reason(seen: Seen, options: Sequence[str] = ()) -> str:
+def reason(seen: FileLook, options: Sequence[str] = ()) -> str:
     """Why a file is taken for tuples that belong together; nothing where it is not."""
     labelled = "--labels" in options or "--label" in options
     if seen.form == "json":

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from anyorder.peek import Seen
+from anyorder.peek import FileLook
 
 
-def reason(seen: Seen, options: Sequence[str] = ()) -> str:
+def reason(seen: FileLook, options: Sequence[str] = ()) -> str:
     """Why a file is taken for a hypergraph with classes; nothing where it is not."""
     if seen.form == "json" and "incidences" in seen.names:
         word = "--label" if "--label" in options else seen.column("label", "class")

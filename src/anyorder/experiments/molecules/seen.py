@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Literal
 
 from anyorder.errors import InputError
-from anyorder.peek import Seen, is_number
+from anyorder.peek import FileLook, is_number
 
 _EMPTY = ("", "nan", "na", "n/a", "null", "none")
 _TWO = {"0", "1", "0.0", "1.0"}
 _NAMES = ("id", "name", "mol_id", "cmpd_chemblid", "inchi", "inchikey", "index", "unnamed: 0", "")
 
 
-def reason(seen: Seen, options: Sequence[str] = ()) -> str:
+def reason(seen: FileLook, options: Sequence[str] = ()) -> str:
     """Why a file is taken for molecules; nothing where it is not."""
     column = smiles_column(seen.names) if seen.form == "table" else ""
     return f"a table with the column {column!r}" if column else ""
@@ -32,7 +32,7 @@ def smiles_column(names: Sequence[str]) -> str:
     return names[found[0]] if found else ""
 
 
-def target_column(seen: Seen, smiles: str) -> str:
+def target_column(seen: FileLook, smiles: str) -> str:
     """The one column beside the SMILES that may be predicted; refused where there are none or several."""
     rest = [name for name in seen.names if name != smiles and name.casefold() not in _NAMES]
     if len(rest) != 1:
@@ -41,7 +41,7 @@ def target_column(seen: Seen, smiles: str) -> str:
     return rest[0]
 
 
-def guessed_goal(seen: Seen, targets: Sequence[str]) -> Literal["regression", "classification"]:
+def guessed_goal(seen: FileLook, targets: Sequence[str]) -> Literal["regression", "classification"]:
     """Classes where the first rows of a target hold text alone, or zeros and ones alone; else numbers."""
     for place in (seen.names.index(name) for name in targets if name in seen.names):
         values = {line[place] for line in seen.lines if place < len(line) and line[place].casefold() not in _EMPTY}
