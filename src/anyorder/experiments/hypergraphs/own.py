@@ -94,9 +94,8 @@ class OwnNodes(NodeClassification):
         graph = data.hypergraph
         sizes = f"{int(graph.sizes.min())} to {int(graph.sizes.max())} nodes"
         lines = [*data.notes, f"{graph.num_nodes:,} nodes, {graph.num_edges:,} hyperedges of {sizes}"]
-        known = (
-            [f"{len(data.feature_names)} features"] if not is_bare(data) else ["no features: degrees, sizes of hyperedges"]
-        )
+        bare = "degrees and sizes of hyperedges, as there are no features"
+        known = [bare if is_bare(data) else f"{len(data.feature_names)} features"]
         known += ["columns of the spectrum"] if self.spectrum else []
         known += ["the classes of training nodes, hidden where they are asked for"] if self.label_inputs else []
         lines.append(f"nodes are known by: {', '.join(known)} (--inputs)")
