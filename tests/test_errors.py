@@ -169,6 +169,7 @@ def test_text_for_the_terminal_moves_no_cursor():
         (b"0 1e300 1\n1 0 2\n2 1 1\n", b"0 3\n1 3\n", "must be finite"),
         (b"0 1 1\n1 0 2\n2 1 nan\n", b"0 3\n1 3\n", "expected whole numbers"),
         (b"0 1 1\n1 0 2\n2 1 1\n", b"", "zoo.edges.gz is empty"),
+        (b"# nothing\n", b"0 3\n", "not a table of numbers"),
     ],
 )
 def test_published_text_that_does_not_fit_is_ours_and_warns_of_nothing(content, edges, problem, tmp_path, monkeypatch):

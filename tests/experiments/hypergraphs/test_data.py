@@ -228,6 +228,7 @@ def test_a_stratified_split_has_all_classes_in_all_parts():
     ("edges", "features", "labels", "problem"),
     [
         ("", None, None, "has no hyperedges"),
+        (f"1,2\n{'9' * 5000}\n", None, "x\ny\n", "expected a header with one column node"),
         ("1,2\n3\n", None, "x\ny\n", "a class per line is for nodes that are called 1 to 2, got 1 to 3"),
         ("a,,b\n", None, None, "line 1: a node without a name"),
         ("a,b\n", "node,x\na,1\n", None, "lacks 1 of 2 nodes, such as 'b'"),

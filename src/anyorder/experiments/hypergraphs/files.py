@@ -207,7 +207,7 @@ def _label_table(path: Path, nodes: Mapping[str, Any]) -> dict[str, str]:
 def _listed_labels(path: Path, nodes: Mapping[str, Any]) -> dict[str, str] | None:
     """The classes of nodes that are called 1, 2, ... where line i is the class of node i; None of any other file."""
     lines = dict(read_lines(path))
-    numbers = [int(name) for name in nodes if name.isdecimal()]
+    numbers = [int(name) for name in nodes if name.isdecimal() and len(name) < 20]
     table = any(mark in text for text in lines.values() for mark in ",\t") or "node" in lines.values()
     if not lines or len(numbers) != len(nodes) or table:
         return None

@@ -144,7 +144,7 @@ def _numbers(path: Path) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     if not lines:
         raise InputError(f"{path} is empty")
     with reading(path, "a table of numbers"):
-        return np.loadtxt(lines, ndmin=2)
+        return np.loadtxt(lines, ndmin=2, comments=None)
 
 
 def _whole(numbers: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.int64]]:
