@@ -17,6 +17,8 @@ from anyorder.files import read_json, read_sealed_json, write_sealed_json
 from anyorder.weights import WEIGHTS, check_weights, put_weights, read_weights, save_weights
 
 CONFIG = "config.json"
+MOST_AXES = 11
+"""Of the two ends of a map: 678,570 classes."""
 _MODULES: dict[str, type[SavedModule]] = {}
 _VALUES: list[type] = []
 
@@ -164,9 +166,18 @@ def _from_data(data: Any) -> Any:
 
 
 def _make_module(data: dict[str, Any], cls: type[SavedModule] | None = None) -> SavedModule:
+    _check_orders(data["settings"])
     made = cls or _find(data.get("module"), _MODULES, "module")
     module: SavedModule = made(**{key: _from_data(part) for key, part in data["settings"].items()})
     return module
+
+
+def _check_orders(settings: Mapping[str, Any]) -> None:
+    """Refuse orders whose classes could not be listed in any time, before they are."""
+    named = [settings.get(name) for name in ("order", "order_in", "order_out", "orders")]
+    orders = sorted(each for value in named for each in (value if isinstance(value, list) else [value]) if type(each) is int)
+    if sum(orders[-2:]) > MOST_AXES:
+        raise InputError(f"it has maps between orders {orders[-2:]!s:.60}: expected at most {MOST_AXES} axes together")
 
 
 def _find(name: Any, known: Mapping[str, type], kind: str) -> type:
