@@ -28,7 +28,7 @@ from anyorder.training.lock import holding
 from anyorder.training.machine import Machine
 from anyorder.training.module import TaskModule
 from anyorder.training.processes import is_main, naming_lost_peers
-from anyorder.training.records import RECORD, Record, commit, hardware, now, split_metrics, versions
+from anyorder.training.records import RECORD, Record, commit, hardware, now, split_metrics, versions, write_record
 from anyorder.training.run import DirectTask, Run, Splits
 from anyorder.training.signals import Stopped, heeding_signals
 from anyorder.training.states import MARK, check_state, read_state
@@ -68,9 +68,17 @@ def resume(folder: Path, machine: Machine | None = None, *, callbacks: Sequence[
 
 
 def carry_out(
-    job: Job, folder: Path, machine: Machine, *, fresh: bool = False, callbacks: Sequence[Callback] = ()
+    job: Job,
+    folder: Path,
+    machine: Machine,
+    *,
+    fresh: bool = False,
+    callbacks: Sequence[Callback] = (),
+    then: str = "",
 ) -> Record:
     """Train from the last state in the folder, or from the start; then test and write the record.
+
+    Where the caller has more to do, ``then`` says what: the record is unfinished until it is written without that.
 
     Nobody else may work in the folder. SIGTERM and SIGINT end the training after its step, with its state saved.
     """
@@ -81,7 +89,7 @@ def carry_out(
     _check(job.run)
     repeatable = use_compiling("wait")  # loops that take over when they are ready would change bits from run to run
     with heeding_signals(), holding(folder) if is_main() else nullcontext(), going_on(folder), repeatable:
-        return _train_and_test(job, folder, machine, fresh=fresh, callbacks=callbacks)
+        return _train_and_test(job, folder, machine, fresh=fresh, callbacks=callbacks, then=then)
 
 
 @contextmanager
@@ -97,7 +105,9 @@ def going_on(folder: Path) -> Iterator[None]:
         raise Stopped(number, saved if (folder / LAST).exists() and (folder / JOB).exists() else again) from stop
 
 
-def _train_and_test(job: Job, folder: Path, machine: Machine, *, fresh: bool, callbacks: Sequence[Callback]) -> Record:
+def _train_and_test(
+    job: Job, folder: Path, machine: Machine, *, fresh: bool, callbacks: Sequence[Callback], then: str
+) -> Record:
     run = job.run
     torch.manual_seed(run.seed)
     splits = run.task.load(seed=run.seed, data_dir=machine.data_dir)
@@ -121,6 +131,7 @@ def _train_and_test(job: Job, folder: Path, machine: Machine, *, fresh: bool, ca
         keeper.use_best(trainer, module)
         trainer.test(module, loaders.evaluation(splits.test), verbose=False)
     record = _record(job, machine, module, keeper)
+    record = replace(record, unfinished=record.unfinished or then)
     if trainer.is_global_zero:
         _finish(folder, record, run, model, splits)
     trainer.strategy.barrier()
@@ -200,10 +211,7 @@ def _prepare(folder: Path, job: Job, machine: Machine, splits: Splits, *, anew: 
 
 def _finish(folder: Path, record: Record, run: Run, model: nn.Module, splits: Splits) -> None:
     save_model(folder, run, model, splits.shapes)
-    record.write(folder / RECORD)
-    if not record.unfinished:
-        for path in folder.glob("best-*.safetensors"):  # the model holds these weights now
-            path.unlink()
+    write_record(folder, record)
 
 
 def _record(job: Job, machine: Machine, module: TaskModule, keeper: Keeper) -> Record:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from anyorder.training.checkpoints import load_model
 from anyorder.training.loaders import Loaders
-from anyorder.training.records import RECORD, Record, split_metrics
+from anyorder.training.records import Record, split_metrics, write_record
 from anyorder.training.run import Answers, Run, Task
 from anyorder.training.scores import Score, score_table
 
@@ -41,6 +41,10 @@ class Outcome:
         return best if best and sign * found[best] < sign * ours else ""
 
 
+TRAINED = "all epochs, not yet scored,"
+"""What a record says between the last epoch and ``conclude``: a run that is killed there is concluded by the next start."""
+
+
 def conclude(run: Run, folder: Path, record: Record, *, data_dir: Path | None = None) -> Outcome:
     """Score a trained model and what stands beside it on the test part, and write both into the record."""
     splits = run.task.load(seed=run.seed, data_dir=data_dir)
@@ -54,8 +58,8 @@ def conclude(run: Run, folder: Path, record: Record, *, data_dir: Path | None = 
         for part, values in split_metrics(run.task.metrics(each.collected)).items():
             metrics[f"{each.title}, {part}" if part else each.title] = values
     rows += [(part, _bare(parts[part])) for part in run.task.beside(tuple(parts))]
-    made = replace(record, metrics=metrics)
-    made.write(folder / RECORD)
+    made = replace(record, metrics=metrics, unfinished="" if record.unfinished == TRAINED else record.unfinished)
+    write_record(folder, made)
     return Outcome(made, tuple(rows))
 
 

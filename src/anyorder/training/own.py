@@ -163,20 +163,22 @@ def fitted(run: Any, folder: Path, where: Any, job: dict[str, Any]) -> tuple[Any
     Without a test part the epoch is chosen first, in a folder of its own, and the model is trained anew on all rows.
     """
     from anyorder.training.fit import Job, carry_out
-    from anyorder.training.outcome import chosen_epochs, conclude
-    from anyorder.training.records import RECORD
+    from anyorder.training.outcome import TRAINED, chosen_epochs, conclude
+    from anyorder.training.records import write_record
 
     if not run.task.without_test:
-        record = carry_out(Job(run=run, **job), folder, where)
+        record = carry_out(Job(run=run, **job), folder, where, then=TRAINED)
         return conclude(run, folder, record, data_dir=where.data_dir), "test"
     choosing = folder / CHOOSING
-    outcome = conclude(run, choosing, carry_out(Job(run=run, **job), choosing, where), data_dir=where.data_dir)
+    record = carry_out(Job(run=run, **job), choosing, where, then=TRAINED)
+    outcome = conclude(run, choosing, record, data_dir=where.data_dir)
     schedule = replace(run.schedule, epochs=chosen_epochs(run, outcome.record), patience=None)
     last = replace(run, task=replace(run.task, everything=True), schedule=schedule)
-    record = carry_out(Job(run=last, **job), folder, where)
+    record = carry_out(Job(run=last, **job), folder, where, then=TRAINED)
     for name in run.task.kept_files:  # what stands beside the model has seen all rows already
         if (choosing / name).exists():
             shutil.copyfile(choosing / name, folder / name)
-    record = replace(record, metrics={"validation": outcome.record.metrics[""]})
-    record.write(folder / RECORD)
+    left = "" if record.unfinished == TRAINED else record.unfinished
+    record = replace(record, metrics={"validation": outcome.record.metrics[""]}, unfinished=left)
+    write_record(folder, record)
     return replace(outcome, record=record), "validation"

@@ -71,6 +71,14 @@ class Record:
         return self.table, self.dataset, self.row, self.scale, self.seed, self.overrides
 
 
+def write_record(folder: Path, record: Record) -> None:
+    """Write the record of a folder; once it is finished, the model holds the best weights, and their own files go."""
+    record.write(folder / RECORD)
+    if not record.unfinished:
+        for path in folder.glob("best-*.safetensors"):
+            path.unlink()
+
+
 def read_records(folder: Path, *, table: str | None = None) -> list[Record]:
     """All records below a folder, those of one table if named; the latest where a seed was run more than once."""
     if not folder.is_dir():

@@ -42,7 +42,7 @@ class Pair:
 
 def read_pairs(path: Path, group: str, expected: int | None = None) -> list[Pair]:
     """The pairs of a NumPy file of graph6 strings: graphs 0 and 1, 2 and 3, and so on."""
-    with reading(path, "a NumPy array of strings"):
+    with reading(path, "a NumPy array of strings"), np.errstate(over="ignore"):  # sizes that overflow are refused
         strings = np.load(path, mmap_mode="r", allow_pickle=False)  # no memory is taken for what the file does not hold
         if not isinstance(strings, np.ndarray) or strings.size > path.stat().st_size:
             raise InputError("expected one array, no larger than its file")
