@@ -134,7 +134,9 @@ def test_damaged_settings_are_refused(tmp_path):
         anyorder.load(tmp_path)
 
 
-@pytest.mark.parametrize(("setting", "value"), [("channels_in", 2**31), ("channels_out", 10**400), ("order_out", 111)])
+@pytest.mark.parametrize(
+    ("setting", "value"), [("channels_in", 2**31), ("channels_out", 10**400), ("order_out", 111), ("order_out", 8)]
+)
 def test_settings_cannot_ask_for_more_than_the_weights_hold(setting, value, tmp_path):
     MODULES["linear"]().save(tmp_path)
     data = json.loads((tmp_path / "config.json").read_text())

@@ -17,8 +17,8 @@ from anyorder.files import read_json, read_sealed_json, write_sealed_json
 from anyorder.weights import WEIGHTS, check_weights, put_weights, read_weights, save_weights
 
 CONFIG = "config.json"
-MOST_AXES = 11
-"""Of the two ends of a map: 678,570 classes."""
+FEW_AXES, MOST_AXES = 8, 11
+"""Of both ends of a map: 4,140 classes, which take no time, and 678,570, which only large files may ask for."""
 _MODULES: dict[str, type[SavedModule]] = {}
 _VALUES: list[type] = []
 
@@ -117,6 +117,7 @@ def _check_size(path: Path, weights: dict[str, Tensor], data: dict[str, Any], cl
         count = data["settings"].get(name, 0)
         if isinstance(count, int) and count > max(64, len(weights)):
             raise InputError(f"the module has {count!s:.20} layers, and {path} only {len(weights)} tensors")
+    _check_orders(data, sum(tensor.numel() for tensor in weights.values()))
     try:
         with torch.device("meta"), warnings.catch_warnings():  # shapes without numbers
             warnings.simplefilter("ignore", UserWarning)  # of layers without channels
@@ -166,18 +167,25 @@ def _from_data(data: Any) -> Any:
 
 
 def _make_module(data: dict[str, Any], cls: type[SavedModule] | None = None) -> SavedModule:
-    _check_orders(data["settings"])
     made = cls or _find(data.get("module"), _MODULES, "module")
     module: SavedModule = made(**{key: _from_data(part) for key, part in data["settings"].items()})
     return module
 
 
-def _check_orders(settings: Mapping[str, Any]) -> None:
-    """Refuse orders whose classes could not be listed in any time, before they are."""
-    named = [settings.get(name) for name in ("order", "order_in", "order_out", "orders")]
+def _check_orders(data: Any, room: int) -> None:
+    """Refuse orders with more classes than there are weights, before the classes are listed."""
+    if isinstance(data, list):
+        for part in data:
+            _check_orders(part, room)
+    if not isinstance(data, dict):
+        return
+    named = [data.get(name) for name in ("order", "order_in", "order_out", "orders")]
     orders = sorted(each for value in named for each in (value if isinstance(value, list) else [value]) if type(each) is int)
-    if sum(orders[-2:]) > MOST_AXES:
-        raise InputError(f"it has maps between orders {orders[-2:]!s:.60}: expected at most {MOST_AXES} axes together")
+    axes = sum(orders[-2:])
+    if axes > MOST_AXES or (axes > FEW_AXES and room < 2**axes * axes**2):
+        raise InputError(f"it has maps between orders {orders[-2:]!s:.60}, for which {room:,} weights are too few")
+    for part in data.values():
+        _check_orders(part, room)
 
 
 def _find(name: Any, known: Mapping[str, type], kind: str) -> type:
