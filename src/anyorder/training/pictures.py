@@ -31,7 +31,7 @@ def contrast_colours(ratios: Sequence[float]) -> list[tuple[float, ...]]:
     """
     colours = require("matplotlib", "plot").colormaps[_MAP]
     places = [0.5 + math.log2(max(ratio, 1e-9)) / (2 * REACH) for ratio in ratios]
-    return [tuple(colours(min(1.0, max(0.0, place)))[:3]) for place in places]
+    return [tuple(map(float, colours(min(1.0, max(0.0, place)))[:3])) for place in places]
 
 
 @contextmanager
