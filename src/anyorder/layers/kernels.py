@@ -12,6 +12,7 @@ from torch import Tensor
 from anyorder.layers.checks import check_positive
 from anyorder.layouts import EntryPairs, Exact, Grouped, Single
 from anyorder.layouts.memory import is_exported
+from anyorder.ops.exact import exact_attention
 from anyorder.ops.features import FeatureMap
 from anyorder.ops.segment import segment_attention
 from anyorder.ops.softmax import highest_of, softmax_pairs, softmax_single, softmax_tiles
@@ -79,6 +80,11 @@ class FeatureKernel(Kernel):
 
     is_linear = True
 
+    @property
+    def transforms(self) -> bool:
+        """Whether ``transform`` does more than hand on what it is given."""
+        return type(self).transform is not FeatureKernel.transform
+
     def feature_map(self, directions: Tensor | None) -> FeatureMap:
         """phi with these directions."""
         raise NotImplementedError
@@ -109,24 +115,15 @@ class FeatureKernel(Kernel):
         features: FeatureMap | None,
         normalize: bool,
     ) -> Tensor:
-        """In double precision: where few keys of a large group are allowed, a small difference of large numbers is left."""
-        kind = value.dtype
+        """Class by class, each in double precision."""
         assert features is not None
-        query, key, left = self.transform(known[0].terms[0], query.double(), key.double(), features.double(), normalize)
-        columns = zip(*(x.split(1, 1) for x in (query, key, value.double())), strict=True)
-        parts = [_signed_sum(one, rows, left, normalize) for one, rows in zip(known, columns, strict=True)]
-        return torch.cat(parts, 1).to(kind)
-
-
-def _signed_sum(known: Exact, given: tuple[Tensor, ...], features: FeatureMap, normalize: bool) -> Tensor:
-    query, key, value = (part.contiguous() for part in given)
-    sums = norms = query.new_zeros(())
-    for sign, term in zip(known.signs, known.terms, strict=True):
-        more = segment_attention(query, key, value, term.keys, term.queries, features, normalize=False)
-        sums, norms = torch.add(sums, more[0], alpha=sign), torch.add(norms, more[1], alpha=sign)
-    if normalize:
-        sums = sums / norms.clamp(min=torch.finfo(norms.dtype).tiny).unsqueeze(-1)
-    return sums.masked_fill(known.empty.view(-1, 1, 1, 1), 0)
+        if self.transforms:
+            query, key, features = self.transform(
+                known[0].terms[0], query.double(), key.double(), features.double(), normalize
+            )
+        columns = zip(known, *(x.split(1, 1) for x in (query, key, value)), strict=True)
+        parts = [exact_attention(q, k, v, one, features, normalize) for one, q, k, v in columns]
+        return torch.cat(parts, 1)
 
 
 @dataclass(frozen=True)
@@ -180,6 +177,10 @@ class RandomFeatures(FeatureKernel):
         if not self.eps > 0:
             raise ValueError(f"eps must be positive, so that no norm is zero, got {self.eps}")
 
+    @property
+    def transforms(self) -> bool:
+        return self.kind == "softmax"
+
     def features_for(self, head_channels: int) -> int:
         """Number of directions for heads of this width.
 
@@ -213,7 +214,7 @@ class RandomFeatures(FeatureKernel):
         The maximum is taken per query, and per graph for keys, so that no graph sees another.
         """
         assert features is not None and features.directions is not None
-        if self.kind == "relu":
+        if not self.transforms:
             return query, key, features
         asking, asked = _exponents(query, features.directions), _exponents(key, features.directions)
         if normalize and (is_exported() or len(key)):

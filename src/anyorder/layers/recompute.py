@@ -12,8 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 def keep_answers() -> tuple[TorchDispatchMode, TorchDispatchMode]:
     """For ``checkpoint``: answers of segment attention are kept, and given again as often as the backward pass asks.
 
-    They are the most work to find again and, with relaxed coupling, little beside queries, keys and values. Exact coupling
-    adds up several answers a class, in double: together two fifths of what the layer would keep without recomputing.
+    They are the most work to find again and little beside queries, keys and values.
     """
     answers: list[tuple[Tensor, ...]] = []
     return _Keep(answers), _Give(answers)
@@ -26,7 +25,7 @@ class _Keep(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         found = func(*args, **(kwargs or {}))
-        if func is torch.ops.anyorder.segment_attention.default:
+        if func in _kept():
             self.answers.append(_apart(found))
         return found
 
@@ -41,10 +40,14 @@ class _Give(TorchDispatchMode):
         return super().__enter__()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is not torch.ops.anyorder.segment_attention.default:
+        if func not in _kept():
             return func(*args, **(kwargs or {}))
         self.given += 1
         return _apart(self.answers[self.given - 1])
+
+
+def _kept() -> tuple[Any, ...]:
+    return torch.ops.anyorder.segment_attention.default, torch.ops.anyorder.exact_attention.default
 
 
 def _apart(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
