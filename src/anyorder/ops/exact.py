@@ -42,10 +42,10 @@ def exact_attention(
 
 def _composite(query: Tensor, key: Tensor, value: Tensor, known: Any, features: FeatureMap, normalize: bool) -> Pair:
     """Answers in the type of ``value`` and norms in double, by operations with derivatives of any degree."""
-    given = tuple(part.double().contiguous() for part in (query, key, value))
-    sums = norms = given[0].new_zeros(())
+    query, key, wide = (part.double().contiguous() for part in (query, key, value))
+    sums = norms = query.new_zeros(())
     for sign, term in zip(known.signs, known.terms, strict=True):
-        more = segment_attention(*given, term.keys, term.queries, features.double(), normalize=False)
+        more = segment_attention(query, key, wide, term.keys, term.queries, features.double(), normalize=False)
         sums, norms = torch.add(sums, more[0], alpha=sign), torch.add(norms, more[1], alpha=sign)
     if normalize:
         sums = sums / norms.clamp(min=torch.finfo(norms.dtype).tiny).unsqueeze(-1)
@@ -111,11 +111,11 @@ def _grads(
         tiny = torch.finfo(norms.dtype).tiny
         grad = grad / norms.clamp(min=tiny).unsqueeze(-1)
         grad_norms = torch.where(norms > tiny, -(grad * found.double()).sum(-1), 0)
-    given = tuple(part.double().contiguous() for part in inputs)
+    query, key, value = (part.double().contiguous() for part in inputs)
     total: list[Tensor] = []
     for sign, term in zip(known.signs, known.terms, strict=True):
         incoming = (grad * sign, grad_norms * sign)
-        problem = Problem(*given, term.keys, term.queries, features.double(), normalize=False)
+        problem = Problem(query, key, value, term.keys, term.queries, features.double(), normalize=False)
         more = torch.ops.anyorder.segment_attention_backward(*problem.flat(), *incoming, *incoming)
         total = [a.add_(b) for a, b in zip(total, more, strict=True)] if total else list(more)
     return [made.to(part.dtype) for made, part in zip(total, inputs, strict=True)]
