@@ -73,7 +73,7 @@ _SCHEMA = """(Tensor query, Tensor key, Tensor value, Tensor? directions, Tensor
 @torch.library.custom_op("anyorder::exact_attention", mutates_args=(), schema=_SCHEMA)
 def _forward(*given: Any) -> Pair:
     known, features = _Terms(given[4:8], *given[8:10]), FeatureMap(given[10], given[3], given[11])
-    found, norms = _composite(*given[:3], known, features, given[12])
+    found, norms = _composite(given[0], given[1], given[2], known, features, given[12])
     return found, norms.contiguous()
 
 
@@ -94,7 +94,7 @@ def _gradient(ctx: Any, grad: Tensor, _: Tensor | None) -> tuple[Any, ...]:
     signs, kind, eps, normalize = ctx.options
     known, features = _Terms(ctx.lists, signs, empty), FeatureMap(kind, directions, eps)
     if torch.is_grad_enabled():  # the gradient shall be differentiated, too
-        grads = _differentiable((query, key, value), known, features, normalize, grad)
+        grads: Sequence[Tensor] = _differentiable((query, key, value), known, features, normalize, grad)
     else:
         grads = _grads((query, key, value), known, features, normalize, (grad, found, norms))
     return *grads, None, *[[None] * len(signs)] * 4, *[None] * 5

@@ -18,7 +18,7 @@ from anyorder.training.config import configurable
 from anyorder.training.run import ModelConfig
 
 START = (10.0, 0.3, 1.0, 3.0, 1.0)
-"""Weights at the start of what ``Seen`` has: who was at the place comes first."""
+"""Weights at the start of what ``SeenWith`` has: who was at the place comes first."""
 
 
 class FactNetwork(nn.Module):

@@ -16,7 +16,7 @@ FIRST = 1e6
 """More than any count."""
 
 
-class Seen(NamedTuple):
+class SeenWith(NamedTuple):
     """How often candidates were seen, as matrices (gaps, candidates): of counts n, or sums over the other entities."""
 
     at_place: Tensor
@@ -74,7 +74,7 @@ class PairCounts(nn.Module):
         return batch.relation * self.places + batch.gap
 
     def forward(self, batch: GapBatch, weights: Tensor) -> Tensor:
-        """(gaps, entities): the sum of what ``Seen`` has of every entity, times the columns of ``weights`` (gaps, 5)."""
+        """(gaps, entities): the sum of what ``SeenWith`` has of every entity, times the columns of ``weights`` (gaps, 5)."""
         every = torch.arange(len(batch), device=batch.gap.device)
         found = torch.zeros(len(batch), self.num_entities, device=batch.gap.device)
         first, logs, together, others, alike = weights.unbind(1)
@@ -84,7 +84,7 @@ class PairCounts(nn.Module):
             self._add("alike", gaps, pairs, found, alike[gaps], others[gaps])
         return found
 
-    def seen_with(self, batch: GapBatch, candidates: Tensor, *, own: float = 0.0) -> tuple[Seen, Tensor]:
+    def seen_with(self, batch: GapBatch, candidates: Tensor, *, own: float = 0.0) -> tuple[SeenWith, Tensor]:
         """What was seen of some entities for each gap (gaps, candidates), and with how many of the others.
 
         Every count is less ``own``: a fact is not its own evidence.
@@ -96,7 +96,7 @@ class PairCounts(nn.Module):
                 count = (self._count(name, rows, candidates[gaps]) - own).clamp(min=0)
                 logs.index_add_(0, gaps, count.log1p())
                 number.index_add_(0, gaps, (count > 0).float())
-        return Seen((place > 0).float(), place.log1p(), together, others_alike, alike), others
+        return SeenWith((place > 0).float(), place.log1p(), together, others_alike, alike), others
 
     def scores(self, batch: GapBatch) -> Tensor:
         """The trivial answer: those seen at the place come first, then counts with the others, then counts at the place."""

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from anyorder.experiments.hyperedges.fact_batches import GapBatch
-from anyorder.experiments.hyperedges.pair_counts import PairCounts, Seen
+from anyorder.experiments.hyperedges.pair_counts import PairCounts, SeenWith
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +21,7 @@ class WrongAnswers:
 
     entities: Tensor
     weight: Tensor
-    seen: Seen | None = None
+    seen: SeenWith | None = None
 
     @classmethod
     def anyone(cls, batch: GapBatch, num_entities: int, count: int) -> WrongAnswers:
