@@ -270,6 +270,8 @@ def _track_counts(counts: dict[str, NDArray[np.int64]], path: Path) -> NDArray[n
     """The number of tracks of each jet, on which all track branches must agree."""
     first, *others = counts
     for name in others:
+        if len(counts[name]) != len(counts[first]):
+            raise JetFileError(f"{path}: {name!r} has {len(counts[name])} jets, {first!r} has {len(counts[first])}")
         differ = np.flatnonzero(counts[name] != counts[first])
         if len(differ):
             jet = int(differ[0])
