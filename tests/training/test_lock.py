@@ -16,6 +16,8 @@ import pytest
 from anyorder.training import lock
 from anyorder.training.fit import carry_out, execute, resume
 from anyorder.training.lock import LOCK, FolderInUseError, holding
+from anyorder.training.outcome import TRAINED
+from anyorder.training.records import Record
 from anyorder.training.states import read_state
 from small_runs import EVERY_STEP, QUIET, Interrupted, chains, interrupt_at, same, settings, weights
 
@@ -169,3 +171,11 @@ def test_a_signal_before_the_first_step_says_to_run_again(tmp_path):
     ended = subprocess.run([sys.executable, "-c", BEFORE, *map(str, line)], capture_output=True, text=True, timeout=600)
     assert ended.returncode == 143 and "terminated; nothing was trained yet: run the command again" in ended.stderr
     assert not chains().folder(tmp_path / "runs").exists()
+
+
+def test_a_run_that_is_killed_before_its_last_table_is_not_finished_and_ends_the_same(tmp_path):
+    first = carry_out(chains(), tmp_path / "run", QUIET, then=TRAINED)
+    assert Record.read(tmp_path / "run" / "record.json").unfinished == first.unfinished == TRAINED
+    again = carry_out(chains(), tmp_path / "run", QUIET)
+    assert not again.unfinished and again.metrics == first.metrics and again.history == first.history
+    assert not [*(tmp_path / "run").glob("best-*")]

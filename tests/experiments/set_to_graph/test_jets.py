@@ -20,6 +20,7 @@ from anyorder.experiments.set_to_graph.jets import (
     JetFileError,
     JetSample,
     Normalisation,
+    _track_counts,
     concatenate,
     normalisation,
     read_jets,
@@ -277,3 +278,8 @@ def test_a_real_sample_of_another_detector() -> None:
     assert statistics(samples["test"]).jets_of == {5: 978, 4: 916, 0: 951}
     assert sum(sample.skipped_short for sample in samples.values()) == 0
     assert samples["train"].num_tracks.mean() == pytest.approx(6.883, abs=1e-3)
+
+
+def test_branches_with_different_numbers_of_jets_are_refused():
+    with pytest.raises(JetFileError, match=r"x\.root: 'b' has 0 jets, 'a' has 2"):
+        _track_counts({"a": np.ones(2, np.int64), "b": np.ones(0, np.int64)}, Path("x.root"))
