@@ -14,6 +14,8 @@ from fuzz.readers import all_readers
 from fuzz.trial import Tally, fill, run_trial
 
 TRIALS = 25
+FORGIVING = {"lock", "part of a download", "molecule store, built again"}
+"""Readers that take a damaged file for none: a lock is nobody's then, a download begins anew, a shard is built again."""
 
 
 def test_every_reader_takes_a_changed_file_or_says_what_is_wrong_with_it(tmp_path):
@@ -24,7 +26,8 @@ def test_every_reader_takes_a_changed_file_or_says_what_is_wrong_with_it(tmp_pat
         for number in range(TRIALS):
             run_trial(reader, number, case, tally)
         assert not tally.found, (reader.name, tally.found[0])
-        assert tally.counts["ours"] and sum(tally.counts.values()) == TRIALS, reader.name
+        assert sum(tally.counts.values()) == TRIALS, reader.name
+        assert tally.counts["ours"] or reader.name in FORGIVING, reader.name
 
 
 def says(error: Exception | None) -> Reader:

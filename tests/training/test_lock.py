@@ -119,6 +119,7 @@ def test_the_state_is_read_once(tmp_path, monkeypatch):
 
 SIGNALLED = """
 import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # who starts tests in the background may have it ignored
 from anyorder.cli import main
 from anyorder.training.module import TaskModule
 
