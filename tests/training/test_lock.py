@@ -100,6 +100,34 @@ def test_a_lock_that_says_nonsense_is_nobodys(said, tmp_path, monkeypatch):
         assert json.loads((tmp_path / LOCK).read_text())["process"] == os.getpid()
 
 
+ORPHANED = """
+import os, signal, sys, time
+from pathlib import Path
+from anyorder.training.lock import holding
+
+with holding(Path(sys.argv[1])):
+    child = os.fork()
+    if child == 0:
+        time.sleep(600)
+    print(child, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+def test_the_worker_of_a_killed_training_does_not_hold_its_folder(tmp_path):
+    run = subprocess.Popen([sys.executable, "-c", ORPHANED, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert run.stdout is not None
+    child = int(run.stdout.readline())
+    try:
+        assert run.wait() == -signal.SIGKILL
+        with holding(tmp_path):
+            pass
+    finally:
+        os.kill(child, signal.SIGKILL)
+        run.stdout.close()
+
+
 def test_a_folder_into_which_nothing_came_is_gone(tmp_path):
     with pytest.raises(RuntimeError), holding(tmp_path / "run"):
         raise RuntimeError

@@ -27,6 +27,20 @@ DEAD = 90.0  # seconds after which a holder on another machine counts as dead
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 
 
+_HELD: set[int] = set()  # open files of the locks of this process
+
+
+def _let_go() -> None:
+    """In a forked child (a data-loader worker), which may outlive a killed holder and must not hold the lock for it."""
+    while _HELD:
+        with suppress(OSError):
+            os.close(_HELD.pop())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)
+
+
 class FolderInUseError(InputError):
     """Another process works in the folder."""
 
@@ -37,6 +51,7 @@ def holding(folder: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / LOCK
     handle = _acquire(path)
+    _HELD.add(handle)
     ended = threading.Event()
     beat = threading.Thread(target=_beat, args=(path, ended), daemon=True)
     beat.start()
@@ -45,11 +60,13 @@ def holding(folder: Path) -> Iterator[None]:
     finally:
         ended.set()
         beat.join()
-        with suppress(OSError):  # while it is still ours: nobody else can have made another one
-            path.unlink()
-        os.close(handle)
-        with suppress(OSError):
-            folder.rmdir()
+        if handle in _HELD:  # not in a forked child
+            with suppress(OSError):  # while it is still ours: nobody else can have made another one
+                path.unlink()
+            _HELD.discard(handle)
+            os.close(handle)
+            with suppress(OSError):
+                folder.rmdir()
 
 
 def _acquire(path: Path) -> int:
