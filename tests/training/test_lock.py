@@ -106,9 +106,12 @@ from pathlib import Path
 from anyorder.training.lock import holding
 
 with holding(Path(sys.argv[1])):
+    begun, begin = os.pipe()
     child = os.fork()
     if child == 0:
+        os.write(begin, b"!")
         time.sleep(600)
+    os.read(begun, 1)  # the child runs
     print(child, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 """
