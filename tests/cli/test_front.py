@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from anyorder.cli import main
-from anyorder.cli.front import taken_for
+from anyorder.cli.front import taken_for, with_kind
 from anyorder.peek import look
 
 
@@ -73,6 +73,16 @@ def test_what_may_be_several_or_no_kind_is_asked_back(text, problem, tmp_path, m
 def test_neither_a_kind_nor_a_file(line, capsys):
     assert main(line.split()) == 1
     assert "neither a kind of data nor a file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["sets", "graphs", "tuples", "hypergraphs", "molecule"])
+def test_a_kind_has_other_names(kind, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert with_kind(["train", kind, "data.csv"]) == ["train", kind, "data.csv"]
+    (tmp_path / kind).mkdir()
+    (tmp_path / kind / "TU_A.txt").write_text("1, 2\n")
+    assert with_kind(["train", kind, "data.csv"]) == ["train", kind, "data.csv"]
+    assert with_kind(["train", kind, "--quiet"]) == ["train", "graph", kind, "--quiet"]  # a folder of that name
 
 
 def test_data_are_named_once(tmp_path, monkeypatch, capsys):

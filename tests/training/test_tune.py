@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from anyorder.cli import main
+from anyorder.errors import InputError
 from anyorder.experiments import find
+from anyorder.experiments.hypergraphs.tuned import TUNED
 from anyorder.training.run import Selection
-from anyorder.training.tune import Trial, Tuning, best_on_validation, candidates, tune
+from anyorder.training.tune import TUNING, Trial, Tuning, best_on_validation, candidates, collect_choices, tune
 
 SPACE = {"model.dropout": ("0.1", "0.3", "0.5"), "optimiser.weight_decay": ("0.0", "0.01")}
 
@@ -69,3 +73,24 @@ def test_the_record_names_every_trial(tmp_path):
 def test_wrong_values_are_refused(capsys):
     assert main(["tune", "hypergraphs/zoo/mlp", "--try", "model.dropout"]) == 1
     assert "got 'model.dropout'" in capsys.readouterr().err
+
+
+def test_searches_are_collected_to_the_places_of_their_recipes(tmp_path):
+    tuning = Tuning("zoo/ours", "quick", Selection("accuracy", "max"), (100,), {"a": ("1",)}, (Trial((), (1.0,)),))
+    tuning.write(tmp_path / "runs" / "anywhere" / "tuning.json")
+    assert collect_choices(tmp_path / "runs", tmp_path / "results") == 1
+    assert (tmp_path / "results" / "zoo" / "ours" / "quick" / "tuning.json").exists()
+    replace(tuning, recipe="../zoo").write(tmp_path / "runs" / "tuning.json")
+    with pytest.raises(InputError, match=r"names the recipe '\.\./zoo'"):
+        collect_choices(tmp_path / "runs", tmp_path / "results")
+
+
+def test_recipes_take_what_the_searches_chose():
+    found = {}
+    for path in (Path(__file__).parents[2] / "results").rglob(TUNING):
+        data = json.loads(path.read_text())
+        recipe = find(data["recipe"])
+        assert (len(data["trials"]), data["seeds"]) == (6, [100])
+        if data["chosen"]:
+            found[recipe.dataset, recipe.row] = tuple(data["chosen"])
+    assert found == TUNED

@@ -202,7 +202,13 @@ def _plot(args: argparse.Namespace) -> int:
 
 def _collect(args: argparse.Namespace) -> int:
     from anyorder.training.records import collect
+    from anyorder.training.tune import collect_choices
 
     copied, left_out = collect(args.runs, args.into)
-    print(f"{copied} records in {args.into}" + (f"; {left_out} of changed or own runs left out" if left_out else ""))
+    searches = collect_choices(args.runs, args.into)
+    print(
+        f"{copied} records in {args.into}"
+        + (f", and {searches} of searches" if searches else "")
+        + (f"; {left_out} of changed or own runs left out" if left_out else "")
+    )
     return 0

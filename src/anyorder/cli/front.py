@@ -23,6 +23,8 @@ def with_kind(arguments: Sequence[str]) -> list[str]:
     if given[:1] != ["train"] or len(given) < 2 or given[1].startswith("-") or given[1] in _kinds():
         return given
     path = Path(given[1])
+    if given[1] in _aliases() and not (path.exists() and _is_alone(given)):
+        return given
     if not path.exists():
         close = closest(given[1], _kinds(), cutoff=0.7)
         hint = f"; did you mean {close!r}?" if close else f"; kinds are {', '.join(_kinds())}"
@@ -76,6 +78,15 @@ def _kinds() -> dict[str, Command]:
         for command in experiment.commands
         if command.words.startswith("train ")
     }
+
+
+def _aliases() -> set[str]:
+    return {alias for command in _kinds().values() for alias in command.aliases}
+
+
+def _is_alone(given: Sequence[str]) -> bool:
+    """Whether no data follow the second word, so that a folder named like a kind is the data."""
+    return len(given) == 2 or given[2].startswith("-")
 
 
 def said(error: Exception) -> int:

@@ -50,5 +50,7 @@ def add_command(commands: Any, command: Command, name: str) -> LazyParser:
     def fill(parser: argparse.ArgumentParser) -> None:
         function(command.options)(parser)
 
-    parser: LazyParser = commands.add_parser(name, help=command.help, description=sentence(command.help), fill=fill)
+    parser: LazyParser = commands.add_parser(
+        name, aliases=command.aliases, help=command.help, description=sentence(command.help), fill=fill
+    )
     return parser

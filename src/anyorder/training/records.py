@@ -99,19 +99,19 @@ def collect(runs: Path, into: Path) -> tuple[int, int]:
     records = read_records(runs)
     chosen = [record for record in records if not record.overrides and record.table != "own"]
     for record in chosen:
-        record.write(_home(record, into) / f"record-seed-{record.seed}.json")
+        record.write(recipe_folder(record.recipe, record.scale, into) / f"record-seed-{record.seed}.json")
     return len(chosen), len(records) - len(chosen)
 
 
-def _home(record: Record, into: Path) -> Path:
-    """The folder of a record below another one; its names may come from anywhere, and must not lead out of it."""
-    for part in (*record.recipe.split("/"), record.scale):
+def recipe_folder(recipe: str, scale: str, into: Path) -> Path:
+    """The folder of a recipe below another one; its names may come from anywhere, and must not lead out of it."""
+    for part in (*recipe.split("/"), scale):
         if part in ("", ".", "..") or slug(part) != part:
             raise InputError(
-                f"a record of seed {record.seed} names the recipe {record.recipe!r} on the scale {record.scale!r}: "
+                f"a record names the recipe {recipe!r} on the scale {scale!r}: "
                 "expected small letters, digits and hyphens between slashes"
             )
-    return into / record.recipe / record.scale
+    return into / recipe / scale
 
 
 def _record_files(folder: Path) -> Iterator[Path]:

@@ -25,6 +25,8 @@ class Command:
     sees: str = ""
     """Of ``train KIND``: ``module:function`` that takes what is seen of a file (`anyorder.peek.FileLook`) and the other
     arguments, and says why it is of this kind, or nothing. Its module should be quick to import."""
+    aliases: tuple[str, ...] = ()
+    """Other names for the last of its words."""
 
 
 @dataclass(frozen=True)

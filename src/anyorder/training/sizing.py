@@ -8,6 +8,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import torch
+
 from anyorder.ops.backends import use_compiling
 from anyorder.saving import CONFIG
 from anyorder.training.checkpoints import load_run
@@ -15,22 +17,40 @@ from anyorder.training.loaders import Loaders
 from anyorder.training.run import Run, Splits
 
 _STEPS, _LONGEST = 5, 5.0
+_MUCH = 1.5
+"""How much faster one thread must be than several to be taken."""
 LEAST_EPOCHS, SECONDS = 4, 200.0
 """Epochs at least where none are given, and the time that they are to fit."""
 
 
 def seconds_per_epoch(run: Run, splits: Splits) -> float:
-    """What an epoch will take, after a few steps on this machine; the first ones compile, and are not counted."""
+    """What an epoch will take, after a few steps on this machine; the first ones compile, and are not counted.
+
+    On a busy machine threads wait for each other, and a step can take a hundred times as long as on one thread: then the
+    process goes on with one.
+    """
     model = run.model.build(splits.shapes)
     loader, shares = Loaders(run, rank=0, world=1).train(splits.train)
-    took: list[float] = []
-    with use_compiling("wait"):
-        while len(took) < 3 or (len(took) < _STEPS and sum(took[2:]) < _LONGEST):
+
+    def shortest_step(warm_up: int) -> float:
+        took: list[float] = []
+        while len(took) <= warm_up or (len(took) < _STEPS and sum(took[warm_up:]) < _LONGEST):
             batch = next(iter(loader))
             began = time.perf_counter()
             run.task.loss(model, batch).backward()
             took.append(time.perf_counter() - began)
-    return min(took) * len(shares) * 1.3  # evaluation and optimiser
+        return min(took)
+
+    threads = torch.get_num_threads()
+    with use_compiling("wait"):
+        torch.set_num_threads(1)
+        single = shortest_step(warm_up=2)
+        torch.set_num_threads(threads)
+        shortest = shortest_step(warm_up=0) if threads > 1 else single
+    if single * _MUCH < shortest:
+        torch.set_num_threads(1)
+        shortest = single
+    return shortest * len(shares) * 1.3  # evaluation and optimiser
 
 
 def fitting_epochs(seconds: float, most: int, budget: float = SECONDS) -> int:
@@ -59,7 +79,8 @@ def sized(run: Run, splits: Splits, seconds: float = 0.0) -> list[str]:
     lines = [f"model: {weights:,} weights; at most {run.schedule.epochs} epochs{batches}"]
     if seconds:
         minutes, memory = seconds * run.schedule.epochs / 60, peak_memory()
-        each = f"{seconds:.2g} s an epoch"
+        threads = torch.get_num_threads()
+        each = f"{seconds:.2g} s an epoch on {threads} thread{'s'[: threads > 1]}"
         lines.append(f"about {minutes:.1f} minutes at most ({each}), {memory:.1f} GB so far (--epochs, --minutes)")
     return lines
 

@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from anyorder.files import write_json
+from anyorder.errors import reading
+from anyorder.files import read_json, write_json
 from anyorder.training.jobs import Job
-from anyorder.training.records import Record, commit, now, versions
+from anyorder.training.records import Record, commit, now, recipe_folder, versions
 from anyorder.training.run import Recipe, Scale, Selection
 
 TUNING = "tuning.json"
@@ -50,6 +51,7 @@ class Tuning:
         return max(self.trials, key=lambda trial: sign * trial.mean if math.isfinite(trial.mean) else -math.inf)
 
     def write(self, path: Path) -> None:
+        """Write the search as plain data."""
         trials = [{"overrides": list(t.overrides), "valid": list(t.valid), "mean": t.mean} for t in self.trials]
         write_json(
             path,
@@ -67,6 +69,17 @@ class Tuning:
                 "finished": now(),
             },
         )
+
+
+def collect_choices(runs: Path, into: Path) -> int:
+    """Copy the records of the searches below a folder to the places of their recipes; how many."""
+    paths = sorted(runs.rglob(TUNING))
+    for path in paths:
+        data = read_json(path, dict)
+        with reading(path, "the record of a search"):
+            home = recipe_folder(str(data["recipe"]), str(data["scale"]), into)
+        write_json(home / TUNING, data)
+    return len(paths)
 
 
 def candidates(space: Space, trials: int, *, seed: int = 0) -> list[tuple[str, ...]]:
@@ -111,7 +124,8 @@ def tune(
         raise ValueError(f"{recipe.name} has no metric that selects by validation, so there is nothing to tune by")
     done = []
     for overrides in candidates(space, trials):
-        jobs = [Job.of(recipe, scale=scale, seed=seed, overrides=overrides) for seed in seeds]
+        # a seed that is set by hand: tables leave out what was changed, also where nothing else is
+        jobs = [Job.of(recipe, scale=scale, seed=seed, overrides=(*overrides, f"seed={seed}")) for seed in seeds]
         trial = Trial(overrides, tuple(best_on_validation(execute(job), selection) for job in jobs))
         say(f"{selection.metric} {trial.mean:.4g} on validation: {' '.join(overrides) or 'as it is'}")
         done.append(trial)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 from anyorder.experiments.hypergraphs.base import HypergraphModel
@@ -11,6 +12,8 @@ from anyorder.experiments.hypergraphs.literature.reported import REPORTED
 from anyorder.experiments.hypergraphs.literature.settings import published
 from anyorder.experiments.hypergraphs.models import MODELS, HypergraphTransformer
 from anyorder.experiments.hypergraphs.task import PublishedNodes
+from anyorder.experiments.hypergraphs.tuned import TUNED
+from anyorder.training.config import override
 from anyorder.training.run import Optimiser, Recipe, Run, Scale, Schedule
 from anyorder.training.tables import Table
 
@@ -78,14 +81,15 @@ SETTINGS: dict[str, NodeSetting] = {
 
 
 def _recipe(dataset: str, row: str) -> Callable[[Scale], Run]:
-    setting = SETTINGS[dataset]
+    setting, chosen = SETTINGS[dataset], TUNED.get((dataset, row), ())
 
     def make(scale: Scale) -> Run:
         quick = scale == "quick"
         model, optimiser = _fitted(row, setting, quick=quick)
         epochs = setting.quick_epochs if quick else EPOCHS
         schedule = Schedule(epochs=epochs, patience=50 if quick and row in _LATER else 100)
-        return Run(setting.task, model, optimiser, schedule, batch_size=1, reduced=_reduced(setting, row) if quick else "")
+        run = Run(setting.task, model, optimiser, schedule, batch_size=1, reduced=_reduced(setting, row) if quick else "")
+        return reduce(override, chosen, run) if quick else run
 
     return make
 

@@ -1,0 +1,1 @@
+TUNED: dict[tuple[str, str], tuple[str, ...]] = {}
