@@ -98,13 +98,14 @@ def add_size(parser: argparse.ArgumentParser, *, layers: str, dropout: float, of
     parser.add_argument("--dropout", type=float, default=dropout, metavar="SHARE", help=text)
 
 
-def add_shares(parser: argparse.ArgumentParser, items: str, rest: str = "") -> None:
+def add_shares(
+    parser: argparse.ArgumentParser, items: str, rest: str = "", *, valid: float = 0.1, test: float = 0.1
+) -> None:
     """How much of the data is held back; validation may take its share of the ``rest``."""
-    text = f"share of {rest or items} for validation (default: 0.1)"
-    parser.add_argument("--valid", type=float, default=0.1, metavar="SHARE", help=text)
-    parser.add_argument(
-        "--test", type=float, default=0.1, metavar="SHARE", help=f"share of {items} for the test (default: 0.1)"
-    )
+    text = f"share of {rest or items} for validation (default: {valid})"
+    parser.add_argument("--valid", type=float, default=valid, metavar="SHARE", help=text)
+    text = f"share of {items} for the test; with 0 all are trained on once the epoch is chosen (default: {test})"
+    parser.add_argument("--test", type=float, default=test, metavar="SHARE", help=text)
 
 
 def model_folder(args: argparse.Namespace, kind: str, stem: str) -> Path:

@@ -15,7 +15,7 @@ from anyorder.experiments.hypergraphs.prediction.models import SET_MODELS, EdgeS
 from anyorder.experiments.hypergraphs.prediction.negatives import KINDS, SetNegatives
 from anyorder.experiments.hypergraphs.prediction.scorers import pairs_of, set_mean, set_range
 from anyorder.experiments.hypergraphs.prediction.sets import Candidates, check_no_leak, distinct_sets, split_edges
-from anyorder.experiments.hypergraphs.prediction.task import OwnEdgeSets, listed, observed_hypergraph
+from anyorder.experiments.hypergraphs.prediction.task import OwnEdgeSets, observed_hypergraph
 from anyorder.experiments.hypergraphs.structure import STRUCTURE, structural_features
 from anyorder.training.checkpoints import load_model
 from anyorder.weights import save_weights
@@ -80,8 +80,8 @@ def test_what_is_held_out_changes_nothing_that_training_sees(tmp_path):
     split = task.split(data, 0)
     item = task.load(seed=0, data_dir=None).train[0]
     assert sorted(map(sorted, distinct_sets(item.graph))) == sorted(map(sorted, split.train))
-    assert [frozenset(nodes) for nodes in listed(item.positives)] == list(split.train)
-    assert not split.every & {frozenset(nodes) for nodes in listed(item.negatives)}
+    assert [frozenset(nodes) for nodes in item.positives.listed()] == list(split.train)
+    assert not split.every & {frozenset(nodes) for nodes in item.negatives.listed()}
     assert tuple(data.feature_names) == STRUCTURE
     alone = Hypergraph.of_edges([sorted(nodes) for nodes in split.train], num_nodes=data.hypergraph.num_nodes)
     torch.testing.assert_close(item.graph.node_features[:, :2], structural_features(alone))
@@ -132,7 +132,7 @@ def test_pools_over_sets_match_the_definition():
         (a, b) for group in ((0, 1, 2), (3, 4)) for a in group for b in group if a != b
     }
     chosen = sets.chosen(torch.tensor([1, 0])).joined(Candidates.of([{4}]))
-    assert listed(chosen) == [[1, 3], [0, 2, 4], [4]]
+    assert chosen.listed() == [[1, 3], [0, 2, 4], [4]]
 
 
 @pytest.mark.parametrize("row", SET_MODELS)

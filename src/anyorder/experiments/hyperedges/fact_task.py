@@ -36,6 +36,8 @@ class OwnFacts(Task):
     validation: float = 0.1
     test: float = 0.1
     """Shares of the facts of one file; a folder has files for them."""
+    everything: bool = False
+    """Train on all facts of the file and choose nothing: what follows where there is no test part (``test=0``)."""
     negatives: int = 256
     asked: int = 2000
     """Gaps of the validation part that are ranked in an evaluation, drawn once."""
@@ -47,10 +49,19 @@ class OwnFacts(Task):
 
     @property
     def selection(self) -> Selection | None:
-        return Selection("MRR", "max")
+        return None if self.everything else Selection("MRR", "max")
+
+    @property
+    def _is_split(self) -> bool:
+        return Path(self.path).is_dir() or self.test > 0
+
+    @property
+    def without_test(self) -> bool:
+        return not self._is_split and not self.everything
 
     def read(self, seed: int) -> FactData:
-        return read_facts(Path(self.path), valid=self.validation, test=self.test, seed=seed)
+        data = read_facts(Path(self.path), valid=self.validation, test=self.test, seed=seed)
+        return replace(data, train=data.train.joined(data.valid)) if self.everything else data
 
     def load(self, *, seed: int, data_dir: Path | None) -> Splits:
         data = self.read(seed)
@@ -61,18 +72,20 @@ class OwnFacts(Task):
         )
         told = digest(*(array for part in (data.train, data.valid, data.test) for array in (part.relation, part.entities)))
         valid, test = Gaps(data.valid, known, 1, asked), Gaps(data.test, known, 2, tested)
-        return Splits(TrainingFacts(data.train), valid, test, FactShapes.of(data), digest=told)
+        return Splits(TrainingFacts(data.train), None if self.everything else valid, test, FactShapes.of(data), digest=told)
 
     def describe(self, splits: Splits) -> list[str]:
         data = self.read(0)
-        parts = ((data.train, "to train on"), (data.valid, "to validate"), (data.test, "to test"))
+        tested = data.test if self._is_split else data.test.chosen(np.arange(0))
+        parts = ((data.train, "to train on"), (data.valid, "to validate"), (tested, "to test"))
         sizes = np.bincount(data.train.arity)
         by_arity = ", ".join(f"{sizes[k]:,} of {k}" for k in np.flatnonzero(sizes))
         return [
             *data.notes,
             f"{len(data.entities):,} entities, {len(data.relations):,} relations, training facts: {by_arity} entities",
             ", ".join(f"{len(part):,} facts {what}" for part, what in parts),
-            f"{len(splits.test):,} of {len(data.test.queries):,} gaps of test facts are ranked (task.tested)",  # type: ignore[arg-type]
+            f"{len(splits.test):,} of {len(data.test.queries):,} gaps of {'test' if self._is_split else 'validation'} "  # type: ignore[arg-type]
+            "facts are ranked (task.tested)",
         ]
 
     def collate(self, model: ModelConfig) -> Callable[[Sequence[Any]], Any]:

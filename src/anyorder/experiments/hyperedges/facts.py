@@ -48,6 +48,9 @@ class Facts:
     def chosen(self, rows: Ints) -> Facts:
         return Facts(self.relation[rows], self.entities[rows])
 
+    def joined(self, others: Facts) -> Facts:
+        return Facts(np.concatenate([self.relation, others.relation]), np.concatenate([self.entities, others.entities]))
+
 
 @dataclass(frozen=True, eq=False)
 class FactData:
@@ -83,12 +86,12 @@ def read_facts(path: Path, *, valid: float = 0.1, test: float = 0.1, seed: int =
             lines[part], numbered = _unnumbered(lines[part], known)
             notes += [f"the first column of the {part} file numbers its lines and is left out"] if numbered else []
         return _encoded(lines, tuple(notes))
-    if not (0 < valid < 1 and 0 < test < 1 and valid + test < 1):
-        raise InputError(f"shares must be positive and leave facts to train on, got {valid} and {test}")
+    if not (0 < valid < 1 and 0 <= test < 1 and valid + test < 1):
+        raise InputError(f"shares must leave facts to train on and to choose by, got {valid} and {test}")
     rows = list(dict.fromkeys(map(tuple, _lines(path))))
     order = [list(rows[n]) for n in np.random.default_rng(seed).permutation(len(rows))]
     first, second = round(test * len(rows)), round((test + valid) * len(rows))
-    parts = {"train": order[second:], "valid": order[first:second], "test": order[:first]}
+    parts = {"train": order[second:], "valid": order[first:second], "test": order[: first if test else second]}
     empty = next((name for name, part in parts.items() if not part), None)
     if empty is not None:
         raise InputError(

@@ -39,7 +39,7 @@ class TupleTable:
     def split(self, test: float = 0.2, *, seed: int = 0) -> TypedHyperedges:
         """Distinct tuples divided at random into a training part, with weights, and a fraction ``test`` to test on."""
         count = round(test * len(self))
-        if not 0 < count < len(self):
+        if test and not 0 < count < len(self):
             raise ValueError(f"a fraction {test} of {len(self)} distinct tuples leaves a part empty")
         shuffled = np.random.default_rng(seed).permutation(len(self))
         held, kept = np.sort(shuffled[:count]), np.sort(shuffled[count:])

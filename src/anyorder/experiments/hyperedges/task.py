@@ -72,7 +72,7 @@ class Hyperedges(Task):
     def load(self, *, seed: int, data_dir: Path | None) -> Splits:
         data, vocabulary = self.read(seed=seed, data_dir=data_dir)
         if self.selection_by == "validation":
-            data = data.with_validation(self.validation, seed=seed)
+            data = self._with_validation(data, seed)
         known_by = digest(data.train, data.validation, data.test, data.train_weights)
         train = self._positives(data, "train")
         test = self._positives(data, "test")
@@ -80,6 +80,9 @@ class Hyperedges(Task):
         return Splits(
             TupleSet([train], seed=seed), self._evaluated(data, seed), TupleSet([test], seed=seed), shapes, digest=known_by
         )
+
+    def _with_validation(self, data: TypedHyperedges, seed: int) -> TypedHyperedges:
+        return data.with_validation(self.validation, seed=seed)
 
     def _positives(self, data: TypedHyperedges, part: Part, **options: bool) -> Positives:
         return Positives.of(data, part, per_positive=self.negatives, **options)
@@ -194,6 +197,27 @@ class TableHyperedges(Hyperedges):
     """Share of the distinct tuples to test on."""
     watch_test: bool = False
     """A test part of own data is looked at once."""
+    everything: bool = False
+    """Train on all tuples and choose nothing: what follows where there is no test part (``test=0``)."""
+
+    @property
+    def selection(self) -> Selection | None:
+        return None if self.everything else super().selection
+
+    @property
+    def without_test(self) -> bool:
+        return self.test == 0 and not self.everything
+
+    def load(self, *, seed: int, data_dir: Path | None) -> Splits:
+        splits = super().load(seed=seed, data_dir=data_dir)
+        return replace(splits, valid=None) if self.everything else splits
+
+    def _with_validation(self, data: TypedHyperedges, seed: int) -> TypedHyperedges:
+        found = super()._with_validation(data, seed)
+        if self.test:
+            return found
+        kept = data if self.everything else found
+        return replace(found, train=kept.train, weights=kept.weights, test=found.validation)
 
     def read(self, *, seed: int, data_dir: Path | None) -> tuple[TypedHyperedges, Vocabulary | None]:
         options = {"weight": self.weight, "header": self.header, "delimiter": self.delimiter}
@@ -204,7 +228,8 @@ class TableHyperedges(Hyperedges):
         known = splits.shapes
         assert isinstance(known, Known)
         columns = ", ".join(f"{name} ({size:,})" for name, size in zip(known.names, known.sizes, strict=True))
-        sizes = [len(part) for part in (splits.train, splits.valid or (), splits.test)]  # type: ignore[arg-type]
+        tested = splits.test if self.test else ()
+        sizes = [len(part) for part in (splits.train, splits.valid or (), tested)]  # type: ignore[arg-type]
         return [f"tuples of {columns}: {sizes[0]:,} to train on, {sizes[1]:,} to validate, {sizes[2]:,} to test"]
 
     def conclude(self, run: Run, model: nn.Module, splits: Splits, folder: Path) -> list[Answers]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from anyorder.training.own import add_data, add_options, describe, model_folder, take_data, train
+from anyorder.training.own import add_data, add_options, add_shares, describe, model_folder, take_data, train
 
 _FORMS = """The hypergraph is a list of hyperedges (one per line, the names of its nodes separated by tabs, commas or
 spaces) with a CSV file of labels (columns node, label) and optionally one of features (node, then numbers), or one HIF file
@@ -41,6 +41,7 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--label", default="label", metavar="NAME", help="node attribute with the class, for --hif (default: label)"
     )
+    add_shares(parser, "labelled nodes", valid=0.25, test=0.25)
     rows = "model of `anyorder list hypergraphs`: ours, mlp, ... (default: ours)"
     parser.add_argument("--model", metavar="NAME", help=rows)
     add_options(parser, "hypergraph", epochs=300)
@@ -88,13 +89,14 @@ def with_inputs(task: Any, inputs: list[str] | None, data_dir: Path | None = Non
 def _task(args: argparse.Namespace) -> Any:
     from anyorder.experiments.hypergraphs.own import OwnNodes
 
+    if not (0 < args.valid < 1 and 0 <= args.test < 1 and args.valid + args.test < 1):
+        raise ValueError(f"--valid and --test are shares that leave nodes to train on, got {args.valid} and {args.test}")
+    shares: Any = {"train_share": 1 - args.valid - args.test, "valid_share": args.valid, "normalise": "columns"}
     if args.hif is not None:
         if args.features or args.labels:
             raise ValueError("a HIF file has its features and labels inside: --features and --labels belong to --edges")
-        return OwnNodes(hif=str(args.hif.absolute()), label=args.label, normalise="columns")
+        return OwnNodes(hif=str(args.hif.absolute()), label=args.label, **shares)
     if args.labels is None:
         raise ValueError("--labels is needed with --edges: a CSV file with the columns node, label")
     features = "" if args.features is None else str(args.features.absolute())
-    return OwnNodes(
-        edges=str(args.edges.absolute()), features=features, labels=str(args.labels.absolute()), normalise="columns"
-    )
+    return OwnNodes(edges=str(args.edges.absolute()), features=features, labels=str(args.labels.absolute()), **shares)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import TypeVar
@@ -222,10 +222,12 @@ class NodeSplit:
     train: Tensor
     valid: Tensor
     test: Tensor
+    overlap: bool = field(default=False, kw_only=True)
+    """Nothing is tested: validation stands for it, or all nodes are trained on."""
 
     def __post_init__(self) -> None:
         every = torch.cat([self.train, self.valid, self.test])
-        if len(every.unique()) != len(every):
+        if not self.overlap and len(every.unique()) != len(every):
             raise ValueError("the training, validation and test nodes must not overlap")
         for name in ("train", "valid", "test"):
             if not len(getattr(self, name)):

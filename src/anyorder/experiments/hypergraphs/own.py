@@ -37,8 +37,11 @@ class OwnNodes(NodeClassification):
     """The node attribute of the HIF file with the class."""
     train_share: float = 0.5
     valid_share: float = 0.25
+    """The rest is the test part; without a rest validation stands for it."""
     spectrum: int = 0
     """Columns of the spectrum of the hypergraph as further features."""
+    everything: bool = False
+    """Train on all labelled nodes and choose nothing: what follows where there is no test part."""
 
     @property
     def score_name(self) -> str:
@@ -47,7 +50,19 @@ class OwnNodes(NodeClassification):
 
     @property
     def selection(self) -> Selection | None:
-        return Selection("cross-entropy", "min")
+        return None if self.everything else Selection("cross-entropy", "min")
+
+    @property
+    def _has_test(self) -> bool:
+        return self.train_share + self.valid_share < 1 - 1e-9
+
+    @property
+    def without_test(self) -> bool:
+        return not self._has_test and not self.everything
+
+    def load(self, *, seed: int, data_dir: Path | None) -> Splits:
+        splits = super().load(seed=seed, data_dir=data_dir)
+        return replace(splits, valid=None) if self.everything else splits
 
     def metrics(self, collected: dict[str, Tensor]) -> dict[str, float]:
         found = super().metrics(collected)
@@ -85,12 +100,17 @@ class OwnNodes(NodeClassification):
         if len(labels[known].unique()) < 2:
             only = data.label_name(int(labels[known[0]]))
             raise ValueError(f"all {len(known)} labelled nodes have the class {only!r}: there is nothing to learn")
-        return stratified_split(known, labels, seed=seed, train=self.train_share, valid=self.valid_share)
+        if self._has_test:
+            return stratified_split(known, labels, seed=seed, train=self.train_share, valid=self.valid_share)
+        split = stratified_split(known, labels, seed=seed, train=self.train_share, valid=self.valid_share / 2)
+        held = torch.cat([split.valid, split.test]).sort().values
+        return NodeSplit(known.sort().values if self.everything else split.train, held, held, overlap=True)
 
     def describe(self, splits: Splits) -> list[str]:
         """What is in the data and what nodes are known by, a line each."""
         data = replace(self, spectrum=0).read(None)
-        split = NodeSplit(*(_nodes(part) for part in (splits.train, splits.valid, splits.test)))
+        parts = (_nodes(part) for part in (splits.train, splits.valid, splits.test))
+        split = NodeSplit(*parts, overlap=not self._has_test)
         graph = data.hypergraph
         sizes = f"{int(graph.sizes.min())} to {int(graph.sizes.max())} nodes"
         lines = [*data.notes, f"{graph.num_nodes:,} nodes, {graph.num_edges:,} hyperedges of {sizes}"]
@@ -99,8 +119,9 @@ class OwnNodes(NodeClassification):
         known += ["columns of the spectrum"] if self.spectrum else []
         known += ["the classes of training nodes, hidden where they are asked for"] if self.label_inputs else []
         lines.append(f"nodes are known by: {', '.join(known)} (--inputs)")
-        parts = f"{len(split.train):,} to train on, {len(split.valid):,} to validate, {len(split.test):,} to test"
-        lines.append(f"{graph.num_classes} classes, {parts}")
+        tested = len(split.test) if self._has_test else 0
+        sizes = f"{len(split.train):,} to train on, {len(split.valid):,} to validate, {tested:,} to test"
+        lines.append(f"{graph.num_classes} classes, {sizes}")
         return [*lines, *_alone(data), *_unlearned(data, split)]
 
 

@@ -160,7 +160,8 @@ class SetsFromFile(PairTask):
     def describe(self, splits: Splits) -> list[str]:
         shapes = splits.shapes
         assert isinstance(shapes, SetShapes)
-        sizes = [len(part) for part in (splits.train, splits.valid or (), splits.test)]  # type: ignore[arg-type]
+        tested = splits.test if self.test else ()
+        sizes = [len(part) for part in (splits.train, splits.valid or (), tested)]  # type: ignore[arg-type]
         points = f"sets of at most {shapes.max_points} points with {shapes.channels} features, labelled by {self.labels}"
         return [f"{points}: {sizes[0]:,} to train on, {sizes[1]:,} to validate, {sizes[2]:,} to test"]
 

@@ -46,6 +46,10 @@ class Candidates(Transferable):
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
+    def listed(self) -> list[list[int]]:
+        """The nodes of each set."""
+        return [part.tolist() for part in self.members.split(self.sizes.tolist())]
+
     def chosen(self, which: Tensor) -> Candidates:
         """Some of the sets, in the order given."""
         sizes = self.sizes[which]
@@ -85,8 +89,8 @@ def split_edges(
     """Hyperedges at random into parts; by "nodes", those with a held-out node are the test, so that it is of new nodes."""
     if by not in ("edges", "nodes"):
         raise ValueError(f"a split is by 'edges' or by 'nodes', got {by!r}")
-    if not (0 < valid < 1 and 0 < test < 1 and valid + test < 1):
-        raise ValueError(f"shares must be positive and leave hyperedges to train on, got {valid} and {test}")
+    if not (0 < valid < 1 and 0 <= test < 1 and valid + test < 1):
+        raise ValueError(f"shares must leave hyperedges to train on and to choose by, got {valid} and {test}")
     generator = torch.Generator().manual_seed(seed)
     order = [sets[n] for n in torch.randperm(len(sets), generator=generator).tolist()]
     tested = (
@@ -95,7 +99,7 @@ def split_edges(
     others = [nodes for nodes in order if nodes not in tested]
     last = round(valid * len(sets))
     split = EdgeSplit(tuple(others[last:]), tuple(others[:last]), tuple(nodes for nodes in order if nodes in tested))
-    if not all((split.train, split.valid, split.test)):
+    if not all((split.train, split.valid, split.test or test == 0)):
         raise ValueError(f"{len(sets)} distinct hyperedges of two nodes or more are too few to split into three parts")
     return split
 

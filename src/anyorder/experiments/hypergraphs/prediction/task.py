@@ -20,6 +20,7 @@ from anyorder.experiments.hypergraphs.files import read_edge_list, read_hif_hype
 from anyorder.experiments.hypergraphs.prediction.measures import set_metrics
 from anyorder.experiments.hypergraphs.prediction.models import EdgeSetShapes, Observed, SetModel
 from anyorder.experiments.hypergraphs.prediction.negatives import KINDS, SetNegatives
+from anyorder.experiments.hypergraphs.prediction.pairs import PairsSeen
 from anyorder.experiments.hypergraphs.prediction.sets import (
     Candidates,
     EdgeSplit,
@@ -36,7 +37,7 @@ from anyorder.files import replacing
 from anyorder.layouts.transfer import Transferable
 from anyorder.training.answers import finite_answers
 from anyorder.training.config import configurable
-from anyorder.training.run import ModelConfig, PredictRequest, Selection, Splits, Task
+from anyorder.training.run import Answers, ModelConfig, PredictRequest, Run, Selection, Splits, Task
 
 MOST_CHANNELS, DIRECTIONS = 4096, 256
 
@@ -132,7 +133,7 @@ class HyperedgePrediction(Task):
             name: self._item(graph, sets, split, seed=seed, pool=self.pool if name == "train" else 1)
             for name, sets in (("train", split.train), ("valid", split.valid), ("test", split.test))
         }
-        told = [frozenset(nodes) for part in (parts["train"].positives, parts["train"].negatives) for nodes in listed(part)]
+        told = [frozenset(nodes) for part in (parts["train"].positives, parts["train"].negatives) for nodes in part.listed()]
         check_no_leak(graph, told, (*split.valid, *split.test))
         assert graph.node_features is not None
         shapes = EdgeSetShapes(graph.node_features.shape[1], _digest(split))
@@ -220,11 +221,42 @@ class OwnEdgeSets(HyperedgePrediction):
     edges: str = ""
     features: str = ""
     hif: str = ""
+    everything: bool = False
+    """Train on all hyperedges and choose nothing: what follows where there is no test part (``test_share=0``)."""
+
+    @property
+    def selection(self) -> Selection | None:
+        return None if self.everything else super().selection
+
+    @property
+    def without_test(self) -> bool:
+        return self.test_share == 0 and not self.everything
+
+    def split(self, data: NamedHypergraph, seed: int) -> EdgeSplit:
+        split = super().split(data, seed)
+        return EdgeSplit((*split.train, *split.valid), (), ()) if self.everything else split
+
+    def load(self, *, seed: int, data_dir: Path | None) -> Splits:
+        splits = super().load(seed=seed, data_dir=data_dir)
+        if self.test_share or (held := splits.valid) is None:
+            return splits
+        return replace(splits, valid=None, test=splits.train) if self.everything else replace(splits, test=held)
+
+    def conclude(self, run: Run, model: nn.Module, splits: Splits, folder: Path) -> list[Answers]:
+        """The model, and how often the pairs of a set were seen together."""
+        from anyorder.training.outcome import collect
+
+        parts: Any = splits
+        counts = PairsSeen(parts.test[0].graph)
+        return [
+            Answers("model", collect(run, model, splits.test)),
+            Answers("baseline: pair counts", collect(run, counts, splits.test)),
+        ]
 
     def describe(self, splits: Splits) -> list[str]:
         parts: list[Any] = [splits.train, splits.valid, splits.test]
         items: list[SetItem] = [part[0] for part in parts]
-        sizes = [len(item.positives) for item in items]
+        sizes = [len(item.positives) for item in items[:2]] + [len(items[2].positives) if self.test_share else 0]
         what = f"hyperedges of {items[0].graph.num_nodes:,} nodes"
         return [f"{what}: {sizes[0]:,} to train on, {sizes[1]:,} to validate, {sizes[2]:,} to test"]
 
@@ -249,11 +281,6 @@ def _own_channels(count: int) -> Tensor:
     if count <= MOST_CHANNELS:
         return torch.eye(count)
     return torch.randn(count, DIRECTIONS, generator=torch.Generator().manual_seed(0)) / DIRECTIONS**0.5
-
-
-def listed(sets: Candidates) -> list[list[int]]:
-    """The nodes of each set."""
-    return [part.tolist() for part in sets.members.split(sets.sizes.tolist())]
 
 
 def _digest(split: EdgeSplit) -> str:
