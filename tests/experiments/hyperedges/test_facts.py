@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from anyorder.cli import main
+from anyorder.errors import InputError
 from anyorder.experiments.hyperedges.fact_batches import FactShapes, GapBatch, Gaps
 from anyorder.experiments.hyperedges.fact_models import FactEncoder
 from anyorder.experiments.hyperedges.fact_task import OwnFacts
@@ -160,3 +161,36 @@ def test_train_and_complete(tmp_path, monkeypatch, capsys):
     known = {tuple(data.entities[n] for n in row if n >= 0) for row in data.train.entities.tolist()}
     found = [tuple(row.replace('"', "").split(",")) for row in rows[4:]]
     assert not any((entity, "t1", "c1") in known for *_, entity, _ in found)  # what training has is no new answer
+
+
+class TestTables:
+    TEXT = "subject,predicate,object,place\nann,lives,paris,\nbob,lives,rome,\nann,bought,lamp,paris\nbob,bought,sofa,rome\n"
+
+    def test_a_column_names_the_relation_and_blank_cells_are_places_that_are_not_there(self, tmp_path):
+        (tmp_path / "f.csv").write_text(self.TEXT)
+        data = read_facts(tmp_path / "f.csv", valid=0.25, test=0.25, relation="predicate")
+        assert sorted(data.relations) == ["bought", "lives"]
+        assert sorted(data.entities) == ["ann", "bob", "lamp", "paris", "rome", "sofa"]
+        assert sorted(np.concatenate([part.arity for part in (data.train, data.valid, data.test)])) == [2, 2, 3, 3]
+
+    @pytest.mark.parametrize(
+        ("text", "relation", "problem"),
+        [
+            (TEXT, "predicat", "has no column 'predicat'.*did you mean 'predicate'"),
+            (TEXT + "ann,lives\n", "predicate", "line 6: expected 4 fields, got 2"),
+            (TEXT + "ann,lives,,paris\n", "predicate", "line 6: expected a relation and two entities or more without gaps"),
+            (TEXT + "ann,,rome,\n", "predicate", "line 6: expected a relation"),
+            ("", "predicate", "no column|no rows|empty"),
+        ],
+    )
+    def test_refusals(self, text, relation, problem, tmp_path):
+        (tmp_path / "f.csv").write_text(text)
+        with pytest.raises(InputError, match=problem):
+            read_facts(tmp_path / "f.csv", relation=relation)
+
+    def test_a_column_called_relation_is_taken_and_said(self, tmp_path, capsys):
+        rows = [f"e{n % 5},r{n % 2},f{n % 7},{'' if n % 2 else 'g'}" for n in range(40)]
+        (tmp_path / "f.csv").write_text("a,relation,b,c\n" + "\n".join(rows) + "\n")
+        assert main(["train", "facts", str(tmp_path / "f.csv"), "--facts", "--dry-run"]) == 0
+        out = capsys.readouterr().out
+        assert "the entities of a fact are a, b, c" in out and "2 relations" in out

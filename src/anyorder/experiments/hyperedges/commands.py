@@ -28,6 +28,7 @@ relation and then its entities in order, two or more, per line."""
 EXAMPLE = """examples:
   anyorder train hyperedges --edges hyperedges.txt
   anyorder train hyperedges jf17k --facts
+  anyorder train hyperedges facts.csv --relation predicate
   anyorder train hyperedges --data triples.csv --columns user,item,tag
   anyorder train hyperedges --data orders.tsv --delimiter tab --columns customer,product --weight quantity
   anyorder predict runs/hyperedges/triples-ours --candidates candidates.csv
@@ -59,6 +60,8 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     source.add_argument("--hif", type=Path, metavar="FILE", help="hyperedges of any size in a HIF file (.json, .json.gz)")
     text = "facts: a relation and two entities or more per line, in a file or in a folder with train, valid and test files"
     parser.add_argument("--facts", action="store_true", help=text)
+    text = "facts in a table: column of the relation; the other columns are the entities in order, blank where there is none"
+    parser.add_argument("--relation", metavar="COLUMN", help=text)
     parser.add_argument("--columns", metavar="A,B,...", help="columns of a tuple, two or more, for --data")
     parser.add_argument("--weight", metavar="COLUMN", help="column with the weight of a row (default: 1 for every row)")
     parser.add_argument(

@@ -9,7 +9,7 @@ from pathlib import Path
 def is_facts(args: argparse.Namespace) -> bool:
     """Whether facts are asked for, or a folder with files train, valid and test is given."""
     folder: Path | None = args.given
-    return bool(args.facts or (folder is not None and folder.is_dir() and any(folder.glob("train*"))))
+    return bool(args.facts or args.relation or (folder is not None and folder.is_dir() and any(folder.glob("train*"))))
 
 
 def train_facts(args: argparse.Namespace) -> int:
@@ -27,7 +27,7 @@ def train_facts(args: argparse.Namespace) -> int:
 
     folder = model_folder(args, "hyperedges", args.given.name if args.given.is_dir() else args.given.stem)
     run = Run(
-        OwnFacts(path=str(args.given.absolute()), validation=args.valid, test=args.test),
+        OwnFacts(path=str(args.given.absolute()), relation=_relation(args), validation=args.valid, test=args.test),
         FactEncoder(),
         Optimiser("adam", args.learning_rate or 1e-3, average=0.99),
         Schedule(epochs=args.epochs, patience=args.patience, decay="linear"),
@@ -40,6 +40,19 @@ def train_facts(args: argparse.Namespace) -> int:
     if not args.dry_run:
         print(by_arity(folder))
     return code
+
+
+def _relation(args: argparse.Namespace) -> str:
+    """The column of the relation; one that is called so is taken, and said."""
+    from anyorder.peek import look
+    from anyorder.training.own import tell
+
+    given: Path = args.given
+    if args.relation or given.is_dir() or "relation" not in (seen := look(given)).names:
+        return str(args.relation or "")
+    others = ", ".join(name for name in seen.names if name != "relation")
+    tell([f"{given} has a column 'relation': the entities of a fact are {others}, in this order (--relation)"], args)
+    return "relation"
 
 
 def by_arity(folder: Path) -> str:

@@ -33,6 +33,8 @@ class OwnFacts(Task):
     predict_options: ClassVar[tuple[str, ...]] = ("candidates", "complete", "top", "skip_unknown")
 
     path: str = ""
+    relation: str = ""
+    """The column of the relation, where the file is a table with a header."""
     validation: float = 0.1
     test: float = 0.1
     """Shares of the facts of one file; a folder has files for them."""
@@ -60,7 +62,7 @@ class OwnFacts(Task):
         return not self._is_split and not self.everything
 
     def read(self, seed: int) -> FactData:
-        data = read_facts(Path(self.path), valid=self.validation, test=self.test, seed=seed)
+        data = read_facts(Path(self.path), valid=self.validation, test=self.test, seed=seed, relation=self.relation)
         return replace(data, train=data.train.joined(data.valid)) if self.everything else data
 
     def load(self, *, seed: int, data_dir: Path | None) -> Splits:

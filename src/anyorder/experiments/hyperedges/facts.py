@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from anyorder.datasets.csv_stream import read_lines
+from anyorder.datasets.csv_stream import read_lines, read_rows
 from anyorder.errors import InputError
 from anyorder.experiments.hyperedges.tuples import Ints
+from anyorder.suggest import nearest
 
 NOTHING = -1
 """Fills the places that a fact does not have."""
@@ -76,8 +77,12 @@ def part_files(folder: Path) -> dict[str, Path]:
     return found
 
 
-def read_facts(path: Path, *, valid: float = 0.1, test: float = 0.1, seed: int = 0) -> FactData:
-    """The facts of a folder with three files, or of one file, distinct and split at random."""
+def read_facts(path: Path, *, valid: float = 0.1, test: float = 0.1, seed: int = 0, relation: str = "") -> FactData:
+    """The facts of a folder with three files, or of one file, distinct and split at random.
+
+    With the name of a column, ``relation``, the file is a table with a header and the other columns are the entities in
+    order; blank cells at the end of a row are places that its fact does not have.
+    """
     if path.is_dir():
         lines = {part: _lines(file) for part, file in part_files(path).items()}
         known = {line[0] for line in lines["train"]}
@@ -88,7 +93,7 @@ def read_facts(path: Path, *, valid: float = 0.1, test: float = 0.1, seed: int =
         return _encoded(lines, tuple(notes))
     if not (0 < valid < 1 and 0 <= test < 1 and valid + test < 1):
         raise InputError(f"shares must leave facts to train on and to choose by, got {valid} and {test}")
-    rows = list(dict.fromkeys(map(tuple, _lines(path))))
+    rows = list(dict.fromkeys(map(tuple, _table_lines(path, relation) if relation else _lines(path))))
     order = [list(rows[n]) for n in np.random.default_rng(seed).permutation(len(rows))]
     first, second = round(test * len(rows)), round((test + valid) * len(rows))
     parts = {"train": order[second:], "valid": order[first:second], "test": order[: first if test else second]}
@@ -115,6 +120,28 @@ def read_fields(path: Path) -> list[tuple[int, list[str]]]:
 
 def _lines(path: Path) -> list[list[str]]:
     return [line for _, line in read_fields(path)]
+
+
+def _table_lines(path: Path, relation: str) -> list[list[str]]:
+    """The relation and the entities of each row of a table."""
+    rows = read_rows(path, "\t" if ".tsv" in path.suffixes else ",")
+    _, names = next(rows, (0, []))
+    names = [name.strip() for name in names]
+    if relation not in names:
+        raise InputError(f"{path} has no column {relation!r}: expected one of {names}{nearest(relation, names)}")
+    place, found = names.index(relation), []
+    for number, cells in rows:
+        if len(cells) != len(names):
+            raise InputError(f"{path}, line {number}: expected {len(names)} fields, got {len(cells)}")
+        entities = [cell.strip() for cell in (*cells[:place], *cells[place + 1 :])]
+        while entities and not entities[-1]:
+            entities.pop()
+        if len(entities) < 2 or "" in entities or not cells[place].strip():
+            raise InputError(
+                f"{path}, line {number}: expected a relation and two entities or more without gaps, got {cells}"
+            )
+        found.append([cells[place].strip(), *entities])
+    return found
 
 
 def _unnumbered(lines: list[list[str]], relations: set[str]) -> tuple[list[list[str]], bool]:
