@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import torch
 
 from anyorder.cli import main
 from anyorder.errors import InputError
+from anyorder.experiments.hyperedges.completions import answer_facts
 from anyorder.experiments.hyperedges.fact_batches import FactShapes, GapBatch, Gaps
 from anyorder.experiments.hyperedges.fact_models import FactEncoder
 from anyorder.experiments.hyperedges.fact_task import OwnFacts
@@ -150,6 +152,8 @@ def test_train_and_complete(tmp_path, monkeypatch, capsys):
     assert metrics[""]["MRR"] > 0.3 and metrics["pair counts, 3 entities"]["MRR"] > 0
     assert main(["predict", "model", "--complete", "lives,p1,?", "--top", "2"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 3
+    assert main(["predict", "model", "--complete", "bought,p1,?,?", "--top", "4"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 5
     (tmp_path / "asked.txt").write_text("lives,p1,?\nbought,?,t1,c1\nlives,nobody,?\n")
     assert main(["predict", "model", "--input", "asked.txt"]) == 1
     assert "line 3: entity 'nobody' is not of the training (--skip-unknown" in capsys.readouterr().err
@@ -161,6 +165,38 @@ def test_train_and_complete(tmp_path, monkeypatch, capsys):
     known = {tuple(data.entities[n] for n in row if n >= 0) for row in data.train.entities.tolist()}
     found = [tuple(row.replace('"', "").split(",")) for row in rows[4:]]
     assert not any((entity, "t1", "c1") in known for *_, entity, _ in found)  # what training has is no new answer
+
+
+def test_several_gaps_are_filled_as_trying_everything_does(tmp_path, monkeypatch):
+    monkeypatch.setattr("anyorder.experiments.hyperedges.completions._BEAM", 1000)
+    (tmp_path / "f.txt").write_text(
+        "".join(f"r a{n % 3} b{n % 4} c{n % 2}\n" for n in range(8)) + "s a0 b1\ns a1 b2\ns a2 b3\n"
+    )
+    data = read_facts(tmp_path / "f.txt", valid=0.2, test=0.2)
+    shapes = FactShapes.of(data)
+    torch.manual_seed(0)
+    model = FactEncoder(channels=8, heads=2).build(shapes).eval()
+    request = SimpleNamespace(options={"complete": "r,?,b1,?", "top": "3"}, input=None, output=None)
+    found = [line.split() for line in answer_facts(model, shapes, request).splitlines()[1:]]
+    names, relation = list(shapes.entities), shapes.relations.index("r")
+
+    def shares(entities, gap):
+        facts = Facts(np.array([relation]), np.array([entities]))
+        with torch.inference_mode():
+            return model(GapBatch.of(facts, np.array([gap]))).log_softmax(1)[0]
+
+    known = {tuple(row) for row in shapes.facts.entities[shapes.facts.relation == relation].tolist()}
+    given, first = names.index("b1"), shares([0, names.index("b1"), -1], 0)
+    every = {
+        (a, c): float(first[a] + shares([a, given, 0], 2)[c])
+        for a in range(len(names))
+        for c in range(len(names))
+        if (a, given, c) not in known
+    }
+    scores = [float(score) for _, _, score in found]
+    assert scores == pytest.approx(sorted(every.values(), reverse=True)[:3], abs=1e-3)
+    pairs = [tuple(map(names.index, who.split(","))) for _, who, _ in found]  # others may have equal scores
+    assert scores == pytest.approx([every[pair] for pair in pairs], abs=1e-3)
 
 
 class TestTables:
