@@ -125,19 +125,38 @@ class TestAllOrders:
         pairs = [pair for tile in cut for pair in allowed_pairs(tile)]
         expected = [(query, key) for query, rows in enumerate(problem.read(oracles.same_class)) for key in rows]
         assert sorted(pairs) == expected
-        asked = [query for tile in cut for query in tile.queries.flatten().tolist() if query >= 0]
+        asked = [query for tile in cut for query in tile.queries.padded().flatten().tolist() if query >= 0]
         assert len(asked) == len(set(asked))
         most = max([len(problem.inputs), small])
-        assert all(tile.queries.numel() * tile.keys.shape[1] <= most for tile in cut)
+        assert all(len(tile.queries.begin) * tile.queries.longest * tile.keys.longest <= most for tile in cut)
+
+
+def test_tiles_take_linear_memory(monkeypatch):
+    monkeypatch.setattr(tiles, "TILE_PAIRS", 1 << 8)
+    for count in (64, 128, 256):
+        index = SparseIndexSet(torch.stack([torch.arange(count), torch.arange(1, count + 1)], 1), num_nodes=count + 1)
+        [cls] = [cls for cls in of_kind(2, 2, "global") if len(cls.unmatched_target) == 2 == len(cls.unmatched_source)]
+        cut = index.plan(index).tiles(cls)
+        assert len(cut) == count * count // 256
+        tensors = {id(part): part for tile in cut for part in _tensors(tile)}
+        # keys, queries and both ends of each, once, and four numbers for a tile
+        assert sum(part.numel() for part in tensors.values()) == 6 * count + 4 * len(cut)
+
+
+def _tensors(tile):
+    found = []
+    tile.map_tensors(lambda tensor: found.append(tensor) or tensor)
+    return found
 
 
 def allowed_pairs(tile):
-    allowed = tile.allowed()
+    queries, keys = tile.queries.padded(), tile.keys.padded()
+    allowed = tile.allowed(queries, keys)
     if allowed is None:
-        allowed = torch.ones(*tile.queries.shape, tile.keys.shape[1], dtype=torch.bool)
+        allowed = torch.ones(*queries.shape, keys.shape[1], dtype=torch.bool)
     for number, query, key in allowed.nonzero().tolist():
-        if tile.queries[number, query] >= 0:
-            yield int(tile.queries[number, query]), int(tile.keys[number, key])
+        if queries[number, query] >= 0:
+            yield int(queries[number, query]), int(keys[number, key])
 
 
 @pytest.mark.parametrize(("k", "l"), [(2, 2), (3, 2), (2, 3), (3, 3), (4, 2)])

@@ -35,27 +35,50 @@ def pairs_within(keys: Segments, queries: Segments | Queries) -> tuple[Tensor, T
 
 
 @dataclass(frozen=True, eq=False)
-class Tile(Transferable):
-    """Queries (tile, query) and keys (tile, key), padded with -1.
+class Stretches(Transferable):
+    """Stretches of one list of rows, side by side: where each begins, and how long it is, at most ``longest``.
 
-    ``source`` and ``target`` hold the unmatched nodes of all keys and queries, which must differ within a pair;
-    ``is_padded`` and ``has_gaps`` say that some keys and some queries are padding.
+    All tiles of a class hold the same list, so that their memory is linear, however often a key is read.
     """
 
-    queries: Tensor
-    keys: Tensor
+    rows: Tensor
+    begin: Tensor
+    count: Tensor
+    longest: int
+    has_gaps: bool
+    """Whether some are shorter than others."""
+
+    @classmethod
+    def of(cls, rows: Tensor, begin: Tensor, count: Tensor) -> Stretches:
+        longest = torch.cat([count, count.new_zeros(1)]).max().item()
+        return cls(rows, begin, count, longest, True if is_exported() else bool((count < longest).any()))  # type: ignore[arg-type]
+
+    def padded(self) -> Tensor:
+        """(stretch, place): the rows, -1 after the end of a stretch."""
+        step = torch.arange(self.longest, device=self.begin.device)
+        place = (self.begin[:, None] + step).clamp(max=self.rows.shape[0] - 1)
+        return torch.where(step < self.count[:, None], self.rows[place], -1) if self.has_gaps else self.rows[place]
+
+
+@dataclass(frozen=True, eq=False)
+class Tile(Transferable):
+    """Queries (tile, query) and keys (tile, key), padded with -1 where they are fewer than elsewhere in the tile.
+
+    ``source`` and ``target`` hold the unmatched nodes of all keys and queries, which must differ within a pair.
+    """
+
+    queries: Stretches
+    keys: Stretches
     source: Tensor
     target: Tensor
-    is_padded: bool
-    has_gaps: bool
 
-    def allowed(self) -> Tensor | None:
-        """(tile, query, key): which pairs are in the class; None where all are."""
-        allowed = (self.keys >= 0)[:, None, :] if self.is_padded else None
-        keys, queries = self.source[self.keys.clamp(min=0)], self.target[self.queries.clamp(min=0)]
-        for a in range(keys.shape[-1]):
-            for b in range(queries.shape[-1]):
-                differ = keys[:, None, :, a] != queries[:, :, None, b]
+    def allowed(self, queries: Tensor, keys: Tensor) -> Tensor | None:
+        """(tile, query, key): which pairs of the padded queries and keys are in the class; None where all are."""
+        allowed = (keys >= 0)[:, None, :] if self.keys.has_gaps else None
+        given, asking = self.source[keys.clamp(min=0)], self.target[queries.clamp(min=0)]
+        for a in range(given.shape[-1]):
+            for b in range(asking.shape[-1]):
+                differ = given[:, None, :, a] != asking[:, :, None, b]
                 allowed = differ if allowed is None else allowed & differ
         return allowed
 
@@ -75,7 +98,7 @@ class Tiling(Transferable):
     def build(cls, keys: Segments, queries: Segments, source: Tensor, target: Tensor) -> Tiling:
         """Cut the groups of a class; ``source`` and ``target`` are the unmatched nodes of its keys and queries."""
         tiles = [_whole(keys, queries, source, target)] if is_exported() else _cut(keys, queries, source, target)
-        asking = torch.cat([tile.queries.flatten() for tile in tiles]) if tiles else queries.rows.new_empty(0)
+        asking = torch.cat([tile.queries.padded().flatten() for tile in tiles]) if tiles else queries.rows.new_empty(0)
         places = (asking >= 0).nonzero().flatten()
         if not is_exported() and len(places) == len(asking):
             return cls(tuple(tiles), None, asking)
@@ -90,8 +113,8 @@ class Tiling(Transferable):
 
 def _whole(keys: Segments, queries: Segments, source: Tensor, target: Tensor) -> Tile:
     """All groups side by side, as an exported graph has them: they are graphs there, of which a batch has few."""
-    asking, asked = (_pad(part, part.sizes.cumsum(0) - part.sizes, part.sizes) for part in (queries, keys))
-    return Tile(asking, asked, source, target, True, True)
+    asking, asked = (Stretches.of(part.rows, part.sizes.cumsum(0) - part.sizes, part.sizes) for part in (queries, keys))
+    return Tile(asking, asked, source, target)
 
 
 def _cut(keys: Segments, queries: Segments, source: Tensor, target: Tensor) -> list[Tile]:
@@ -114,18 +137,11 @@ def _cut(keys: Segments, queries: Segments, source: Tensor, target: Tensor) -> l
         pairs = int(num_keys[group[units]].max()) * int(count[units].max())
         for some in units.split(max(1, TILE_PAIRS // pairs)):
             read = group[some]
-            asking = _pad(queries, start[some], count[some])
-            asked = _pad(keys, keys.pointer[read], num_keys[read])
-            cut.append(Tile(asking, asked, source, target, bool((asked < 0).any()), bool((asking < 0).any())))
+            asking = Stretches.of(queries.rows, start[some], count[some])
+            asked = Stretches.of(keys.rows, keys.pointer[read], num_keys[read])
+            cut.append(Tile(asking, asked, source, target))
     return cut
 
 
 def _bits(values: Tensor) -> Tensor:
     return values.double().log2().ceil().long()
-
-
-def _pad(segments: Segments, start: Tensor, count: Tensor) -> Tensor:
-    most = torch.cat([count, count.new_zeros(1)]).max().item()
-    step = torch.arange(most, device=start.device)
-    place = (start[:, None] + step).clamp(max=segments.rows.shape[0] - 1)
-    return torch.where(step < count[:, None], segments.rows[place], -1)

@@ -72,24 +72,25 @@ def softmax_tiles(tiling: Tiling, query: Tensor, key: Tensor, value: Tensor) -> 
 
 
 def _attend(tile: Tile, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    mask, empty = tile.allowed(), None
+    queries, keys = tile.queries.padded(), tile.keys.padded()
+    mask, empty = tile.allowed(queries, keys), None
     if mask is not None:
         empty = ~mask.any(-1, keepdim=True)  # such a query attends to nothing: it may look anywhere and is then cleared
         mask = (mask | empty).unsqueeze(1)
-    asking = _pick(query, tile.queries, tile.has_gaps)
-    asked, answers = _pick(key, tile.keys, tile.is_padded), _pick(value, tile.keys, tile.is_padded)
-    attend = _plain_attention if _is_plain(asking, tile) else scaled_dot_product_attention
+    asking = _pick(query, queries, tile.queries.has_gaps)
+    asked, answers = (_pick(rows, keys, tile.keys.has_gaps) for rows in (key, value))
+    attend = _plain_attention if _is_plain(asking, keys) else scaled_dot_product_attention
     out = attend(asking, asked, answers, attn_mask=mask).transpose(1, 2)
     if empty is not None:
         out = out.masked_fill(empty.unsqueeze(-1), 0)
     return out.flatten(0, 1)
 
 
-def _is_plain(asking: Tensor, tile: Tile) -> bool:
+def _is_plain(asking: Tensor, keys: Tensor) -> bool:
     """Whether the formula is written out."""
     if torch.compiler.is_compiling():
         return is_exported()
-    return is_transformed() or forced() == "reference" or asking.shape[:3].numel() * tile.keys.shape[1] <= SMALL
+    return is_transformed() or forced() == "reference" or asking.shape[:3].numel() * keys.shape[1] <= SMALL
 
 
 def _plain_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) -> Tensor:
