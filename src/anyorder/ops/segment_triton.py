@@ -21,7 +21,8 @@ from anyorder.ops.problem import Problem
 
 PIECE = 4096  # keys or queries of a piece; groups with more than this are cut
 ROWS = 16  # keys or queries of a block
-WIDEST = 32  # channels or features that a program holds at once, without spilling registers; wider ones take several turns
+WIDEST = 32  # channels or features that a program holds at once, without spilling registers (benchmarks/gpu_kernels.py);
+# wider ones take several turns
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +47,17 @@ class Turn:
     start: dict[str, int]
     shared: dict[str, Any]
     widths: dict[str, int]
+
+    @property
+    def backward(self) -> dict[str, Any]:
+        """The options of kernels of the backward pass, so that no thread spills registers (benchmarks/gpu_kernels.py)."""
+        options = {**self.start, **self.shared, **self.widths}
+        if self.shared["TURNED"] and self.widths["BM"] == WIDEST:
+            if self.shared["BD"] == WIDEST:
+                options["num_warps"] = 8
+            elif torch.version.hip is None:
+                options["maxnreg"] = 200  # the assembler would take fewer, for more programs at once
+        return options
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +217,7 @@ def backward(
 def _backward(problem: PosedKernels, turn: Turn, incoming: tuple[Tensor, Tensor], made: tuple[Tensor, ...]) -> None:
     p, keys, queries = problem, problem.short_keys, problem.short_queries
     wide = p.classes * p.heads
-    options = {**turn.start, **turn.shared, **turn.widths}
+    options = turn.backward
     if p.num_groups:
         blocks.backward_groups[p.num_groups, wide](
             p.query, p.key, p.value, p.directions, *p.strides, keys.rows, keys.first, keys.last,

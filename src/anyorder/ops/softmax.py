@@ -62,7 +62,7 @@ def softmax_tiles(tiling: Tiling, query: Tensor, key: Tensor, value: Tensor) -> 
     parts = []
     for tile in tiling.tiles:
         if again:  # keep the inputs only, so that training needs the memory of one tile too
-            parts.append(checkpoint(_attend, tile, query, key, value, use_reentrant=False))
+            parts.append(checkpoint(_attend, tile, query, key, value, use_reentrant=False, preserve_rng_state=False))
         else:
             parts.append(_attend(tile, query, key, value))
     rows = torch.cat(parts)
