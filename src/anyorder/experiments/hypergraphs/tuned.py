@@ -104,6 +104,11 @@ TUNED: dict[tuple[str, str], tuple[str, ...]] = {
     ("house-committees", "MLP"): ("optimiser.learning_rate=0.003", "optimiser.weight_decay=0.005", "model.dropout=0.7"),
     ("house-committees", "Ours"): ("optimiser.learning_rate=0.003", "optimiser.weight_decay=0.0005", "model.dropout=0.7"),
     ("house-committees", "UniGCNII"): ("optimiser.learning_rate=0.003", "optimiser.weight_decay=0.005", "model.dropout=0.7"),
+    ("Mushroom", "EHNN-Transformer"): (
+        "optimiser.learning_rate=0.001",
+        "optimiser.weight_decay=0.0005",
+        "model.dropout=0.3",
+    ),
     ("NTU2012", "AllDeepSets"): ("optimiser.learning_rate=0.001", "optimiser.weight_decay=0.0005", "model.dropout=0.3"),
     ("NTU2012", "AllSetTransformer"): (
         "optimiser.learning_rate=0.003",
