@@ -33,6 +33,7 @@ KERNELS = (
     "ask_pieces",
     "give_pieces",
 )
+_OPTIONS = ("num_warps", "maxnreg")
 _TYPES = {torch.float32: "fp32", torch.float64: "fp64", torch.bfloat16: "bf16", torch.int64: "i64"}
 
 
@@ -75,7 +76,7 @@ def launches(shape: Shape) -> list[Launch]:
 
     def record(name: str, function: Any) -> Any:
         def launch(*arguments: Any, **named: Any) -> None:
-            options = {key: named.pop(key) for key in ("num_warps", "maxnreg") if key in named}
+            options: dict[str, Any] = {key: named.pop(key) for key in _OPTIONS if key in named}
             given = {**dict(zip(function.arg_names, arguments, strict=False)), **named}
             found.setdefault(name, Launch(name, function, given, options))
 
