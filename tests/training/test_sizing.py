@@ -42,3 +42,10 @@ def test_as_many_threads_as_given_elsewhere(monkeypatch):
     took = estimate(monkeypatch, (0.3, 0.0))
     assert torch.get_num_threads() == 2
     assert took < 0.3 * 10
+
+
+def test_a_guest_gives_the_threads_back(monkeypatch):
+    with sizing.keeping_threads():
+        estimate(monkeypatch, (0.0, 0.3))
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == 2

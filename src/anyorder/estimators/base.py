@@ -21,7 +21,7 @@ from anyorder.training.jobs import Job
 from anyorder.training.machine import Machine
 from anyorder.training.outcome import conclude
 from anyorder.training.run import Run
-from anyorder.training.sizing import fit_epochs
+from anyorder.training.sizing import fit_epochs, keeping_threads
 
 ESTIMATOR = "estimator.json"
 Self = TypeVar("Self", bound="FolderEstimator")
@@ -39,12 +39,13 @@ class FolderEstimator(BaseEstimator):
 
     def _carry_out(self, run: Run, folder: Path, *, fixed: bool) -> None:
         """Train into a folder, for as many epochs as fit a few minutes unless their number is fixed."""
-        if not fixed:
-            run, _ = fit_epochs(run, run.task.load(seed=run.seed, data_dir=folder))
         machine = Machine(progress=bool(getattr(self, "progress", False)), data_dir=folder)
         kind = type(self).__name__
-        record = carry_out(Job(f"own/{kind}", "own", kind, "ours", run), folder, machine)
-        record = conclude(run, folder, record, data_dir=folder).record
+        with keeping_threads():
+            if not fixed:
+                run, _ = fit_epochs(run, run.task.load(seed=run.seed, data_dir=folder))
+            record = carry_out(Job(f"own/{kind}", "own", kind, "ours", run), folder, machine)
+            record = conclude(run, folder, record, data_dir=folder).record
         shutil.rmtree(folder / "cache", ignore_errors=True)
         self.fitted_: dict[str, Any] = {"epochs": len(record.history), "valid": record.metrics.get("", {})}
 

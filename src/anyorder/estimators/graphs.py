@@ -24,6 +24,7 @@ from anyorder.experiments.graphs.shapes import GoalKind, GraphShapes
 from anyorder.experiments.graphs.values import GraphSet, Level
 from anyorder.training.checkpoints import load_model, load_run
 from anyorder.training.machine import Machine
+from anyorder.training.sizing import keeping_threads
 
 TARGET, DATA = "y", "data.npz"
 
@@ -83,8 +84,9 @@ class GraphEstimator(FolderEstimator):
         chosen = None if self.positions is None else tuple(self.positions)
         fit = Fit(**{name: getattr(self, name) for name in names}, positions=chosen)
         shapes = task.shapes(graphs, task.parts(graphs, self.seed))
-        run, _ = fitted_run(task, graphs, shapes, fit, seed=self.seed)
-        record = train(run, folder, Machine(progress=self.progress), name=type(self).__name__)
+        with keeping_threads():
+            run, _ = fitted_run(task, graphs, shapes, fit, seed=self.seed)
+            record = train(run, folder, Machine(progress=self.progress), name=type(self).__name__)
         self.fitted_: dict[str, Any] = {"epochs": len(record.history), "valid": record.metrics.get("", {})}
 
     def _judge(self, graphs: GraphSet, pairs: NDArray[np.int64] | None = None) -> NDArray[np.float64]:

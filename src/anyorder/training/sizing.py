@@ -5,6 +5,8 @@ from __future__ import annotations
 import resource
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,6 +53,16 @@ def seconds_per_epoch(run: Run, splits: Splits) -> float:
         torch.set_num_threads(1)
         shortest = single
     return shortest * len(shares) * 1.3  # evaluation and optimiser
+
+
+@contextmanager
+def keeping_threads() -> Iterator[None]:
+    """Give the process its number of threads back afterwards: an estimator is a guest in the process of its user."""
+    threads = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def fitting_epochs(seconds: float, most: int, budget: float = SECONDS) -> int:
