@@ -6,7 +6,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -227,6 +227,23 @@ class Task(ABC):
             rank=rank,
             world=world,
         )
+
+
+class ChoosesThenTrainsOnAll(Task):
+    """Own data without a test part: with ``everything``, a setting of the task, all rows train and nothing is chosen.
+
+    It stands before the task that it is mixed into: ``class OwnRows(ChoosesThenTrainsOnAll, RowTask)``.
+    """
+
+    everything: bool
+
+    @property
+    def selection(self) -> Selection | None:
+        return None if self.everything else super().selection
+
+    def load(self, *, seed: int, data_dir: Path | None) -> Splits:
+        splits = super().load(seed=seed, data_dir=data_dir)  # type: ignore[safe-super]
+        return replace(splits, valid=None) if self.everything else splits
 
 
 class DirectTask(Task):

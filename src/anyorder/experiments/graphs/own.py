@@ -25,7 +25,7 @@ from anyorder.experiments.graphs.values import LEVELS, Duplicates, GraphSet, Lev
 from anyorder.suggest import nearest
 from anyorder.training.checkpoints import load_run
 from anyorder.training.config import configurable
-from anyorder.training.run import ExplainRequest, PredictRequest, Run, Selection, Splits
+from anyorder.training.run import ChoosesThenTrainsOnAll, ExplainRequest, PredictRequest, Run
 
 TARGETS = ("label", "y", "target", "class", "labels")
 SPLITS = ("split", "part", "fold")
@@ -33,7 +33,7 @@ SPLITS = ("split", "part", "fold")
 
 @configurable
 @dataclass(frozen=True)
-class OwnGraphs(GraphTask):
+class OwnGraphs(ChoosesThenTrainsOnAll, GraphTask):
     """A user's graphs, from files; parts at random by the seed, in folds, by a column, by a file of masks or by files."""
 
     data: str = ""
@@ -110,14 +110,6 @@ class OwnGraphs(GraphTask):
     @property
     def without_test(self) -> bool:
         return self.test == 0 and not self.everything and not (self.test_data or self.split_by or self.folds)
-
-    @property
-    def selection(self) -> Selection | None:
-        return None if self.everything else super().selection
-
-    def load(self, *, seed: int, data_dir: Path | None) -> Splits:
-        splits = super().load(seed=seed, data_dir=data_dir)
-        return replace(splits, valid=None) if self.everything else splits
 
     def predict(self, model: nn.Module, shapes: GraphShapes, request: PredictRequest) -> str:
         """Answers for all rows of the training data, or of other data of the same columns."""

@@ -25,7 +25,17 @@ from anyorder.experiments.hyperedges.tables import read_table
 from anyorder.experiments.hyperedges.vocabulary import Vocabulary
 from anyorder.extras import require
 from anyorder.training.config import configurable
-from anyorder.training.run import Answers, ModelConfig, PredictRequest, Run, Selection, Splits, Task, check_least
+from anyorder.training.run import (
+    Answers,
+    ChoosesThenTrainsOnAll,
+    ModelConfig,
+    PredictRequest,
+    Run,
+    Selection,
+    Splits,
+    Task,
+    check_least,
+)
 
 LAST_EPOCHS = 20
 
@@ -185,7 +195,7 @@ class PublishedHyperedges(Hyperedges):
 
 @configurable
 @dataclass(frozen=True)
-class TableHyperedges(Hyperedges):
+class TableHyperedges(ChoosesThenTrainsOnAll, Hyperedges):
     """The rows of a CSV file, repeated ones merged; a random part is kept to test on."""
 
     path: str = ""
@@ -201,16 +211,8 @@ class TableHyperedges(Hyperedges):
     """Train on all tuples and choose nothing: what follows where there is no test part (``test=0``)."""
 
     @property
-    def selection(self) -> Selection | None:
-        return None if self.everything else super().selection
-
-    @property
     def without_test(self) -> bool:
         return self.test == 0 and not self.everything
-
-    def load(self, *, seed: int, data_dir: Path | None) -> Splits:
-        splits = super().load(seed=seed, data_dir=data_dir)
-        return replace(splits, valid=None) if self.everything else splits
 
     def _with_validation(self, data: TypedHyperedges, seed: int) -> TypedHyperedges:
         found = super()._with_validation(data, seed)

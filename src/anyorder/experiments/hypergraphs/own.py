@@ -15,7 +15,7 @@ from anyorder.experiments.hypergraphs.structure import is_bare, with_spectrum
 from anyorder.experiments.hypergraphs.task import NodeClassification
 from anyorder.training.config import configurable
 from anyorder.training.outcome import collect
-from anyorder.training.run import Answers, Run, Selection, Splits
+from anyorder.training.run import Answers, ChoosesThenTrainsOnAll, Run, Selection, Splits
 
 BASELINES = ("neighbour vote", "most frequent class")
 """What stands beside a model, by the classes of the training nodes alone."""
@@ -23,7 +23,7 @@ BASELINES = ("neighbour vote", "most frequent class")
 
 @configurable
 @dataclass(frozen=True)
-class OwnNodes(NodeClassification):
+class OwnNodes(ChoosesThenTrainsOnAll, NodeClassification):
     """A user's hypergraph: a list of hyperedges with CSV files of features and labels, or one HIF file.
 
     The least validation loss chooses the epoch: on few nodes, many epochs have the same accuracy.
@@ -59,10 +59,6 @@ class OwnNodes(NodeClassification):
     @property
     def without_test(self) -> bool:
         return not self._has_test and not self.everything
-
-    def load(self, *, seed: int, data_dir: Path | None) -> Splits:
-        splits = super().load(seed=seed, data_dir=data_dir)
-        return replace(splits, valid=None) if self.everything else splits
 
     def metrics(self, collected: dict[str, Tensor]) -> dict[str, float]:
         found = super().metrics(collected)

@@ -6,7 +6,7 @@ import hashlib
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -35,7 +35,17 @@ from anyorder.experiments.molecules.labels import LabelTable, find_labels
 from anyorder.experiments.molecules.models import MoleculeModel
 from anyorder.experiments.molecules.parts import MoleculePart, build_options, cache_dir, limited
 from anyorder.training.config import configurable
-from anyorder.training.run import Answers, ExplainRequest, ModelConfig, PredictRequest, Run, Selection, Splits, Task
+from anyorder.training.run import (
+    Answers,
+    ChoosesThenTrainsOnAll,
+    ExplainRequest,
+    ModelConfig,
+    PredictRequest,
+    Run,
+    Selection,
+    Splits,
+    Task,
+)
 
 _TABLES = {table.name: table for table in (QM9_GAP, PCQM4MV2_2K, ESOL, FREESOLV, LIPOPHILICITY)}
 _TARGETS = {
@@ -201,7 +211,7 @@ class OfficialMolecules(MoleculeTask):
 
 @configurable
 @dataclass(frozen=True)
-class OwnMolecules(MoleculeTask):
+class OwnMolecules(ChoosesThenTrainsOnAll, MoleculeTask):
     """Any table of SMILES: numbers to predict, or classes. Molecules of which no target is there are left out."""
 
     data: str = ""
@@ -266,10 +276,6 @@ class OwnMolecules(MoleculeTask):
         if self.everything:
             parts["train"] = np.sort(np.concatenate([parts["train"], parts["valid"]]))
         return SplitMolecules(opened.store, parts)
-
-    def load(self, *, seed: int, data_dir: Path | None) -> Splits:
-        splits = super().load(seed=seed, data_dir=data_dir)
-        return replace(splits, valid=None) if self.everything else splits
 
     def describe(self, splits: Splits) -> list[str]:
         sizes = [len(part) for part in (splits.train, splits.valid or (), splits.test)]  # type: ignore[arg-type]

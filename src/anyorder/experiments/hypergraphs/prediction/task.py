@@ -37,7 +37,7 @@ from anyorder.files import replacing
 from anyorder.layouts.transfer import Transferable
 from anyorder.training.answers import finite_answers
 from anyorder.training.config import configurable
-from anyorder.training.run import Answers, ModelConfig, PredictRequest, Run, Selection, Splits, Task
+from anyorder.training.run import Answers, ChoosesThenTrainsOnAll, ModelConfig, PredictRequest, Run, Selection, Splits, Task
 
 MOST_CHANNELS, DIRECTIONS = 4096, 256
 
@@ -215,7 +215,7 @@ class PublishedSets(HyperedgePrediction):
 
 @configurable
 @dataclass(frozen=True)
-class OwnEdgeSets(HyperedgePrediction):
+class OwnEdgeSets(ChoosesThenTrainsOnAll, HyperedgePrediction):
     """A user's hypergraph: a list of hyperedges, perhaps with a CSV file of features, or a HIF file."""
 
     edges: str = ""
@@ -223,10 +223,6 @@ class OwnEdgeSets(HyperedgePrediction):
     hif: str = ""
     everything: bool = False
     """Train on all hyperedges and choose nothing: what follows where there is no test part (``test_share=0``)."""
-
-    @property
-    def selection(self) -> Selection | None:
-        return None if self.everything else super().selection
 
     @property
     def without_test(self) -> bool:
@@ -238,9 +234,8 @@ class OwnEdgeSets(HyperedgePrediction):
 
     def load(self, *, seed: int, data_dir: Path | None) -> Splits:
         splits = super().load(seed=seed, data_dir=data_dir)
-        if self.test_share or (held := splits.valid) is None:
-            return splits
-        return replace(splits, valid=None, test=splits.train) if self.everything else replace(splits, test=held)
+        held = splits.train if self.everything else splits.valid
+        return splits if self.test_share or held is None else replace(splits, test=held)
 
     def conclude(self, run: Run, model: nn.Module, splits: Splits, folder: Path) -> list[Answers]:
         """The model, and how often the pairs of a set were seen together."""
