@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike
 
+__all__ = ["InputError"]
+
 _BUGS = (AssertionError, ImportError, NameError)  # ours or of the installation, whatever the file holds
 _LONGEST = 600
 
@@ -17,6 +19,13 @@ class InputError(ValueError):
 
     Every reader raises it for a file that is there and cannot be used. A file that is missing or may not be read stays an
     ``OSError`` of the system. What a file holds may be long: its message is cut.
+
+    >>> raise InputError("points.npz: expected an array (points, 2), got (7,)")
+    Traceback (most recent call last):
+    anyorder.errors.InputError: points.npz: expected an array (points, 2), got (7,)
+
+    Args:
+        message: what was wrong, where, what was expected and what came.
     """
 
     def __init__(self, message: str = "") -> None:

@@ -22,6 +22,10 @@ class EquivalenceClass:
     >>> incoming = EquivalenceClass(SetPartition((0, 1)), SetPartition((0, 0)), ((1, 0),))
     >>> incoming.kind, incoming.name, str(incoming)
     ('local', '(j,i) -> (i,i)', '{{i1},{i2,j1,j2}}')
+
+    Args:
+        source, target: which axes of i and of j are tied.
+        matching: pairs (block of the source, block of the target) that are one node, sorted.
     """
 
     source: SetPartition
@@ -40,10 +44,12 @@ class EquivalenceClass:
 
     @property
     def order_in(self) -> int:
+        """The order of the input, k."""
         return self.source.order
 
     @property
     def order_out(self) -> int:
+        """The order of the output, l."""
         return self.target.order
 
     @cached_property
@@ -187,7 +193,15 @@ def expansion(cls: EquivalenceClass) -> tuple[tuple[int, EquivalenceClass], ...]
 
 @dataclass(frozen=True, order=True)
 class Pool:
-    """A grouping of input entries: those of one pattern, by the nodes of some of its blocks."""
+    """A grouping of input entries: those of one pattern, by the nodes of some of its blocks.
+
+    >>> next(iter(pools(classes(2, 1))))
+    Pool(source=SetPartition(labels=(0, 0)), blocks=())
+
+    Args:
+        source: the pattern of the entries.
+        blocks: the blocks of ``source`` whose nodes a group has in common; none: all entries of a graph are one group.
+    """
 
     source: SetPartition
     blocks: tuple[int, ...]

@@ -15,6 +15,9 @@ class SetPartition:
     ((0, 1), (2,))
     >>> SetPartition.of((7, 7, 3))
     SetPartition(labels=(0, 0, 1))
+
+    Args:
+        labels: the block of each axis; blocks are numbered in order of first appearance.
     """
 
     labels: tuple[int, ...]

@@ -204,6 +204,10 @@ class Program:
 
     >>> print(linear_program(1, 1, pointwise_into(1, SetPartition((0,))), "sum"))
     project   target (i): direct = (i) w0
+
+    Args:
+        order_in, order_out: of the tensors that the layer maps.
+        steps: what it does, in this order.
     """
 
     order_in: int

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
 from anyorder.errors import InputError, reading
@@ -63,7 +63,7 @@ class FolderEstimator(BaseEstimator):
         if target.exists() and any(target.iterdir()):
             raise FileExistsError(f"{target} is not empty: save into a new folder")
         shutil.copytree(source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("logs", "last.ckpt", "cache"))
-        held = {"kind": type(self).__name__, "settings": self.get_params(deep=False), "fitted": self.fitted_}
+        held = {"kind": type(self).__name__, "settings": self.get_params(deep=False), "fitted": self._learned()}
         write_sealed_json(target / ESTIMATOR, held)
 
     @classmethod
@@ -81,9 +81,40 @@ class FolderEstimator(BaseEstimator):
             made._restore(held["fitted"])
         return made
 
+    def _learned(self) -> dict[str, Any]:
+        """What a fit has found, for a file."""
+        return self.fitted_
+
     def _restore(self, fitted: dict[str, Any]) -> None:
         """Take up what a fit had found."""
         self.fitted_ = fitted
+
+
+class FolderClassifier(ClassifierMixin, FolderEstimator):
+    """An estimator whose answers are classes: those that ``y`` names in a fit, by their places inside."""
+
+    def _places(self, y: Sequence[Any]) -> NDArray[np.int64]:
+        """The place of each row's class among ``classes_``, which are found here."""
+        self.classes_, places = np.unique(np.asarray(y), return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"y has {len(self.classes_)} class: expected at least two, there is nothing to learn")
+        return places.reshape(-1).astype(np.int64)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """(row, class), classes in the order of ``classes_``."""
+        raise NotImplementedError
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most likely class of each row, as ``y`` had them in ``fit``."""
+        found: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(1)]
+        return found
+
+    def _learned(self) -> dict[str, Any]:
+        return {**super()._learned(), "classes": self.classes_.tolist()}
+
+    def _restore(self, fitted: dict[str, Any]) -> None:
+        super()._restore(fitted)
+        self.classes_ = np.array(fitted["classes"])
 
 
 def same_length(items: Sequence[Any], y: Any, what: str) -> Sequence[Any]:
@@ -91,11 +122,3 @@ def same_length(items: Sequence[Any], y: Any, what: str) -> Sequence[Any]:
     if len(items) != len(y):
         raise ValueError(f"X and y must have the same length, got {len(items)} {what} and {len(y)} targets")
     return items
-
-
-def classes_of(y: Sequence[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The distinct classes and the place of each row's."""
-    found, places = np.unique(np.asarray(y), return_inverse=True)
-    if len(found) < 2:
-        raise ValueError(f"y has {len(found)} class: expected at least two, there is nothing to learn")
-    return found, places.reshape(-1).astype(np.int64)

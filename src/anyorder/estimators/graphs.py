@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.metrics import accuracy_score
 
-from anyorder.estimators.base import FolderEstimator, classes_of, same_length
+from anyorder.estimators.base import FolderClassifier, FolderEstimator, same_length
 from anyorder.experiments.graphs.columns import Columns
 from anyorder.experiments.graphs.fitting import Fit, fitted_run, train
 from anyorder.experiments.graphs.models import GraphModel
@@ -99,17 +99,21 @@ class GraphEstimator(FolderEstimator):
         return answers
 
 
-class GraphClassifier(ClassifierMixin, GraphEstimator):
-    """Classes of graphs.
+class GraphClassifier(FolderClassifier, GraphEstimator):
+    """Classes of graphs, given as a list of NetworkX graphs or PyG ``Data``.
 
-    ``GraphClassifier(epochs=50).fit(graphs, labels).predict(others)``, with lists of NetworkX graphs or PyG ``Data``.
+    >>> import networkx as nx
+    >>> rings, stars = ([make(n) for n in range(4, 9)] for make in (nx.cycle_graph, nx.star_graph))
+    >>> model = GraphClassifier(channels=8, epochs=3).fit(rings + stars, ["ring"] * 5 + ["star"] * 5)
+    >>> model.predict_proba([nx.cycle_graph(12)]).shape
+    (1, 2)
     """
 
     def fit(self, X: Sequence[Any], y: Sequence[Any]) -> GraphClassifier:
-        graphs, self.classes_, places = as_graphs(X), *classes_of(y)
+        """Fit to graphs and a class for each: numbers or texts."""
+        graphs, places = as_graphs(X), self._places(y)
         column = Columns.empty(len(same_length(X, y, "graphs"))).with_categories(TARGET, places.tolist())
         self._train(replace(graphs, graph_columns=column), level="graphs", goal="classification")
-        self.fitted_["classes"] = self.classes_.tolist()
         return self
 
     def predict_proba(self, X: Sequence[Any]) -> NDArray[np.float64]:
@@ -117,20 +121,19 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):
         self._trained()
         return self._judge(as_graphs(X))
 
-    def predict(self, X: Sequence[Any]) -> NDArray[Any]:
-        best = self.predict_proba(X).argmax(1)
-        found: NDArray[Any] = self.classes_[best]
-        return found
-
-    def _restore(self, fitted: dict[str, Any]) -> None:
-        super()._restore(fitted)
-        self.classes_ = np.array(fitted["classes"])
-
 
 class GraphRegressor(RegressorMixin, GraphEstimator):
-    """Numbers of graphs: one for each, or several in rows."""
+    """Numbers of graphs, given as a list of NetworkX graphs or PyG ``Data``.
+
+    >>> import networkx as nx
+    >>> rings = [nx.cycle_graph(n) for n in range(4, 12)]
+    >>> model = GraphRegressor(channels=8, epochs=2).fit(rings, [len(ring) for ring in rings])
+    >>> model.predict(rings[:3]).shape
+    (3,)
+    """
 
     def fit(self, X: Sequence[Any], y: Any) -> GraphRegressor:
+        """Fit to graphs and a number for each, or several in rows (graph, target); they are standardised inside."""
         values = np.asarray(y, np.float64).reshape(len(same_length(X, y, "graphs")), -1)
         names = tuple(f"{TARGET} {n}" for n in range(values.shape[1]))
         column = Columns.empty(len(values)).with_numbers(names, values)
@@ -139,6 +142,7 @@ class GraphRegressor(RegressorMixin, GraphEstimator):
         return self
 
     def predict(self, X: Sequence[Any]) -> NDArray[np.float64]:
+        """(graph,), or (graph, target) where ``y`` had rows."""
         folder = self._trained()
         run, model = load_model(folder)
         shapes = load_run(folder)[1]
@@ -148,21 +152,29 @@ class GraphRegressor(RegressorMixin, GraphEstimator):
         return rows if self.fitted_["several"] else rows[:, 0]
 
 
-class NodeClassifier(ClassifierMixin, GraphEstimator):
-    """Classes of the nodes of one graph, or of several in a list; None or NaN in ``y`` is a class that is not known."""
+class NodeClassifier(FolderClassifier, GraphEstimator):
+    """Classes of the nodes of one graph, or of several in a list.
+
+    >>> import networkx as nx
+    >>> club = nx.karate_club_graph()
+    >>> labels = [club.nodes[node].pop("club") if node % 3 else None for node in club]
+    >>> model = NodeClassifier(channels=8, epochs=2).fit(club, labels)
+    >>> model.predict(club).shape
+    (34,)
+    """
 
     def fit(self, X: Any, y: Sequence[Any]) -> NodeClassifier:
+        """Fit to a graph and a class for each node; None or NaN in ``y`` is a class that is not known."""
         graphs = as_graphs(_listed(X))
         if len(y) != graphs.num_nodes:
             raise ValueError(f"y must have one entry per node: expected {graphs.num_nodes}, got {len(y)}")
         known = np.array([not _unknown(value) for value in y])
-        self.classes_, places = classes_of([value for value in y if not _unknown(value)])
+        places = self._places([value for value in y if not _unknown(value)])
         column: list[int | None] = [None] * len(y)
         for row, place in zip(np.flatnonzero(known).tolist(), places.tolist(), strict=True):
             column[row] = place
         nodes = graphs.node_columns.drop([TARGET]).with_categories(TARGET, column)
         self._train(replace(graphs, node_columns=nodes), level="nodes", goal="classification")
-        self.fitted_["classes"] = self.classes_.tolist()
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -170,19 +182,10 @@ class NodeClassifier(ClassifierMixin, GraphEstimator):
         self._trained()
         return self._judge(as_graphs(_listed(X)))
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        best = self.predict_proba(X).argmax(1)
-        found: NDArray[Any] = self.classes_[best]
-        return found
-
     def score(self, X: Any, y: Sequence[Any], sample_weight: Any = None) -> float:
         """Accuracy over the nodes whose class is known."""
         known = [row for row, value in enumerate(y) if not _unknown(value)]
         return float(accuracy_score([y[row] for row in known], self.predict(X)[known], sample_weight=sample_weight))
-
-    def _restore(self, fitted: dict[str, Any]) -> None:
-        super()._restore(fitted)
-        self.classes_ = np.array(fitted["classes"])
 
 
 def as_graphs(items: Any) -> GraphSet:

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score, roc_auc_score
 
-from anyorder.estimators.base import FolderEstimator, classes_of
+from anyorder.estimators.base import FolderClassifier, FolderEstimator
 from anyorder.experiments.hypergraphs import commands as nodes
 from anyorder.experiments.hypergraphs.models import MODELS
 from anyorder.experiments.hypergraphs.own import OwnNodes
@@ -60,22 +59,26 @@ class HypergraphEstimator(FolderEstimator):
             return list(csv.reader(file))[1:]
 
 
-class HypergraphNodeClassifier(ClassifierMixin, HypergraphEstimator):
+class HypergraphNodeClassifier(FolderClassifier, HypergraphEstimator):
     """Classes of the nodes of one hypergraph.
 
-    ``HypergraphNodeClassifier().fit(hyperedges, {"ann": "red", "bob": "blue"}).predict(["carl"])``: a hypergraph is a list
-    of lists of nodes; nodes without a class in ``y`` are answered, too. ``features`` has a row of numbers for each node.
+    >>> teams = [["ann", "bob", "cai"], ["bob", "cai"], ["dan", "eve", "fay"], ["eve", "fay"], ["dan", "fay"]]
+    >>> known = {"ann": "red", "bob": "red", "cai": "red", "dan": "blue", "eve": "blue"}
+    >>> model = HypergraphNodeClassifier(epochs=5).fit(teams, known)
+    >>> model.predict_proba(["fay"]).shape
+    (1, 2)
     """
 
     def fit(
         self, X: Hyperedges, y: Mapping[Hashable, Any], features: Mapping[Hashable, Sequence[float]] | None = None
     ) -> HypergraphNodeClassifier:
+        """Fit to hyperedges, lists of nodes, and classes of some nodes; ``features`` has a row of numbers per node."""
         folder = self._new_folder()
         known = {_name(node) for edge in X for node in edge} | {_name(node) for node in features or {}}
         stray = [node for node in y if _name(node) not in known]
         if stray:
             raise ValueError(f"y has a class for {stray[0]!r}, which is no node of the hypergraph")
-        self.classes_, places = classes_of(list(y.values()))
+        places = self._places(list(y.values()))
         _write_edges(folder / EDGES, X)
         _write_rows(
             folder / LABELS, ["node", "label"], [[_name(node), n] for node, n in zip(y, places.tolist(), strict=True)]
@@ -88,7 +91,6 @@ class HypergraphNodeClassifier(ClassifierMixin, HypergraphEstimator):
         task = OwnNodes(edges=str(folder / EDGES), features=given, labels=str(folder / LABELS), normalise="columns")
         run = nodes.own_run(nodes.with_inputs(task, None), self._row(MODELS), self.epochs or 300, self.seed)
         self._carry_out(run, folder, fixed=self.epochs is not None)
-        self.fitted_["classes"] = self.classes_.tolist()
         return self
 
     def predict_proba(self, X: Sequence[Hashable]) -> NDArray[np.float64]:
@@ -99,22 +101,20 @@ class HypergraphNodeClassifier(ClassifierMixin, HypergraphEstimator):
             raise ValueError(f"{missing[0]!r} is no node of the hypergraph that the model was fitted to")
         return np.array([found[_name(node)] for node in X], np.float64).reshape(len(X), -1)
 
-    def predict(self, X: Sequence[Hashable]) -> NDArray[Any]:
-        best = self.predict_proba(X).argmax(1)
-        found: NDArray[Any] = self.classes_[best]
-        return found
-
     def score(self, X: Sequence[Hashable], y: Sequence[Any], sample_weight: Any = None) -> float:
         """Accuracy over nodes."""
         return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
 
-    def _restore(self, fitted: dict[str, Any]) -> None:
-        super()._restore(fitted)
-        self.classes_ = np.array(fitted["classes"])
-
 
 class HyperedgePredictor(HypergraphEstimator):
-    """How likely a set of nodes is a hyperedge: ``HyperedgePredictor().fit(hyperedges).predict_proba([["ann", "bob"]])``."""
+    """How likely a set of nodes is a hyperedge.
+
+    >>> teams = [[a, b, c] for a in range(4) for b in range(a) for c in range(b)]
+    >>> teams += [[a + 10, b + 10] for a in range(6) for b in range(a)]
+    >>> model = HyperedgePredictor(epochs=2).fit(teams)
+    >>> model.predict_proba([[0, 1], [0, 1, 12]]).shape
+    (2, 2)
+    """
 
     def fit(self, X: Hyperedges, y: None = None) -> HyperedgePredictor:
         """Fit to a list of hyperedges of any size; some of them are held back and choose the epoch."""

@@ -17,7 +17,12 @@ from anyorder.experiments.graphs.values import GraphSet
 class LinkPredictor(GraphEstimator):
     """How likely two nodes are linked: fitted to a graph, asked about pairs of its nodes by their names.
 
-    ``LinkPredictor().fit(graph).predict_proba([("ann", "bob")])``; PyG nodes are named by their numbers.
+    Nodes of PyG ``Data`` are named by their numbers.
+
+    >>> import networkx as nx
+    >>> model = LinkPredictor(channels=8, epochs=2).fit(nx.karate_club_graph())
+    >>> model.predict_proba([(0, 9), (4, 33)]).shape
+    (2, 2)
     """
 
     def fit(self, X: Any, y: None = None) -> LinkPredictor:

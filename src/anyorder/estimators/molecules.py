@@ -10,10 +10,10 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import RegressorMixin
 from torch import Tensor
 
-from anyorder.estimators.base import FolderEstimator, classes_of, same_length
+from anyorder.estimators.base import FolderClassifier, FolderEstimator, same_length
 from anyorder.experiments.molecules.beside import Beside
 from anyorder.experiments.molecules.fitting import MoleculeFit, own_run
 from anyorder.experiments.molecules.goals import Regression, chances
@@ -79,6 +79,7 @@ class MoleculeEstimator(FolderEstimator):
                 [["smiles", *names], *([text, *row] for text, row in zip(smiles, columns, strict=True))]
             )
         task = OwnMolecules(str(folder / DATA), "smiles", names, goal, True, None, self.valid, 0.0, alone=self.alone)
+        task.open(folder, seed=self.seed, progress=self.progress)  # what is built here is found by the training
         sizes = ("model", "channels", "layers", "dropout", "learning_rate", "batch_size")
         fit = MoleculeFit(**{name: getattr(self, name) for name in sizes}, epochs=self.epochs or 100)
         self._carry_out(own_run(task, fit, rows=len(columns), seed=self.seed), folder, fixed=self.epochs is not None)
@@ -97,13 +98,19 @@ class MoleculeEstimator(FolderEstimator):
         return model.goal, finite_answers(torch.cat(found), "molecules")
 
 
-class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
-    """Classes of molecules: ``MoleculeClassifier().fit(smiles, labels).predict(others)``."""
+class MoleculeClassifier(FolderClassifier, MoleculeEstimator):
+    """Classes of molecules, given as SMILES.
+
+    >>> chains, rings = (["C" * n + "O" for n in range(1, 9)], ["c1ccccc1" + "C" * n for n in range(8)])
+    >>> model = MoleculeClassifier(channels=8, layers=1, epochs=2).fit(chains + rings, [0] * 8 + [1] * 8)
+    >>> model.predict_proba(["CCO", "c1ccccc1"]).shape
+    (2, 2)
+    """
 
     def fit(self, X: Sequence[str], y: Sequence[Any]) -> MoleculeClassifier:
-        self.classes_, places = classes_of(y)
+        """Fit to SMILES and a class for each: numbers or texts."""
+        places = self._places(y)
         self._train(same_length(X, y, "molecules"), places[:, None], "classification")
-        self.fitted_["classes"] = self.classes_.tolist()
         return self
 
     def predict_proba(self, X: Sequence[str]) -> NDArray[np.float64]:
@@ -111,26 +118,25 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         found: NDArray[np.float64] = chances(self._out(X)[1]).double().numpy()
         return found
 
-    def predict(self, X: Sequence[str]) -> NDArray[Any]:
-        best = self.predict_proba(X).argmax(1)
-        found: NDArray[Any] = self.classes_[best]
-        return found
-
-    def _restore(self, fitted: dict[str, Any]) -> None:
-        super()._restore(fitted)
-        self.classes_ = np.array(fitted["classes"])
-
 
 class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
-    """Numbers of molecules: one for each, or several in rows, NaN where one is not known."""
+    """Numbers of molecules, given as SMILES.
+
+    >>> alcohols = ["C" * n + "O" for n in range(1, 17)]
+    >>> model = MoleculeRegressor(channels=8, layers=1, epochs=2).fit(alcohols, [len(each) for each in alcohols])
+    >>> model.predict(["CCO"]).shape
+    (1,)
+    """
 
     def fit(self, X: Sequence[str], y: Any) -> MoleculeRegressor:
+        """Fit to SMILES and a number for each, or several in rows (molecule, target), NaN where one is not known."""
         values = np.asarray(y, np.float64).reshape(len(same_length(X, y, "molecules")), -1)
         self._train(X, values, "regression")
         self.fitted_["several"] = np.asarray(y).ndim > 1
         return self
 
     def predict(self, X: Sequence[str]) -> NDArray[np.float64]:
+        """(molecule,), or (molecule, target) where ``y`` had rows."""
         goal, out = self._out(X)
         assert isinstance(goal, Regression)
         rows: NDArray[np.float64] = (out * goal.std + goal.mean).double().numpy()

@@ -29,8 +29,11 @@ Labels = Literal["edges", "partition"]
 class SetToGraph(FolderEstimator):
     """Which points of a set belong together.
 
-    ``SetToGraph().fit(sets, edges).predict(others)``: a set is an array (point, feature), its edges an array (edge, 2) of
-    places in the set; with ``labels="partition"`` y has a cluster number for each point of each set.
+    >>> sets = [np.random.default_rng(n).normal(size=(6, 2)) for n in range(12)]
+    >>> edges = [[(i, j) for j in range(6) for i in range(j) if abs(x[i] - x[j]).sum() < 1] for x in sets]
+    >>> model = SetToGraph(channels=16, layers=1, epochs=2).fit(sets, edges)
+    >>> model.predict_proba(sets[:1])[0].shape
+    (6, 6)
 
     Args:
         labels: edges or partition.
@@ -70,6 +73,10 @@ class SetToGraph(FolderEstimator):
         self.progress = progress
 
     def fit(self, X: Sequence[Any], y: Sequence[Any]) -> SetToGraph:
+        """Fit to sets, arrays (point, feature), and the edges of each, (edge, 2) places of points in the set.
+
+        With ``labels="partition"`` y has a cluster number for each point of each set.
+        """
         points = _points(same_length(X, y, "sets"))
         arrays: dict[str, NDArray[Any]] = {"features": np.concatenate(points), "sizes": np.array([*map(len, points)])}
         if self.labels == "edges":

@@ -21,7 +21,11 @@ from anyorder.saving import saved_value
 
 @saved_value
 class Kernel:
-    """How queries and keys are compared. A kernel of your own derives from ``FeatureKernel``."""
+    """How queries and keys are compared. A kernel of your own derives from ``FeatureKernel``.
+
+    >>> [kernel.is_linear for kernel in (Softmax(), Elu())]
+    [False, True]
+    """
 
     is_linear: ClassVar[bool]
     """Whether the cost is linear in the number of entries."""
@@ -76,6 +80,9 @@ class FeatureKernel(Kernel):
     A kernel of your own is one frozen dataclass: ``draw`` gives the directions w, if it has any, and ``feature_map`` says
     which formula is applied to w.x (see ``anyorder.ops.activations.register_activation``). A map that is no function of
     one number at a time overrides ``transform``.
+
+    >>> isinstance(RandomFeatures(kind="relu"), FeatureKernel), isinstance(Softmax(), FeatureKernel)
+    (True, False)
     """
 
     is_linear = True

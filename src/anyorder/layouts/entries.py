@@ -16,7 +16,16 @@ from anyorder.layouts.transfer import Transferable
 class Entries(Transferable):
     """The entries of one pattern: where they stand in the index set and their compact tuples (Prop. 1).
 
-    ``rows`` is None where they stand together, from row ``start`` on: they are then read without a copy.
+    >>> from anyorder.layouts import SparseIndexSet
+    >>> index = SparseIndexSet(torch.tensor([[0, 0], [1, 1], [0, 1]]), num_nodes=2)
+    >>> index.entries(SetPartition((0, 0))).tuples.tolist()
+    [[0], [1]]
+
+    Args:
+        start: the row of the first entry.
+        rows: (entry,), the row of each; None where they stand together: they are then read without a copy.
+        tuples: (entry, block), the nodes.
+        graph: (entry,), the graph of each.
     """
 
     start: int

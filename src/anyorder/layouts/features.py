@@ -67,26 +67,32 @@ class Features(Transferable):
 
     @property
     def order(self) -> int:
+        """The length of an index tuple."""
         return self.index.order
 
     @property
     def channels(self) -> int:
+        """The width of a row."""
         return self.rows.shape[-1]
 
     @property
     def num_nodes(self) -> int:
+        """The number of nodes, of all graphs of a batch."""
         return self.index.num_nodes
 
     @property
     def num_graphs(self) -> int:
+        """The number of graphs of a batch."""
         return self.index.num_graphs
 
     @property
     def dtype(self) -> torch.dtype:
+        """The type of the numbers."""
         return self.rows.dtype
 
     @property
     def device(self) -> torch.device:
+        """Where the rows are."""
         return self.rows.device
 
     @property

@@ -21,7 +21,12 @@ WORKING = 8
 
 @dataclass(frozen=True)
 class Tuples(ABC):
-    """A rule for the tuples of a graph, which is an index set of order 2: its nodes (v, v) and its edges (u, v)."""
+    """A rule for the tuples of a graph, which is an index set of order 2: its nodes (v, v) and its edges (u, v).
+
+    >>> path = SparseIndexSet(torch.tensor([[0, 1], [1, 2]]), num_nodes=3)
+    >>> [rule.count(path, 2) for rule in (AllTuples(), DistinctTuples(), TuplesWithin(hops=1))]
+    [9, 6, 4]
+    """
 
     @abstractmethod
     def count(self, graph: IndexSet, order: int) -> int:

@@ -83,7 +83,17 @@ class Distances:
 
 
 class TooManyTuples(InputError):
-    """There would be more tuples than fit."""
+    """There would be more tuples than fit.
+
+    >>> from anyorder import DistinctTuples, SparseIndexSet
+    >>> path = SparseIndexSet(torch.tensor([[0, 1], [1, 2]]), num_nodes=3)
+    >>> DistinctTuples().index_set(path, 3, limit=5)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    anyorder.layouts.hops.TooManyTuples: DistinctTuples of order 3: 6 tuples, and 5 fit: use connected tuples...
+
+    Args:
+        message: how many there would be, and how many fit.
+    """
 
 
 def refuse_above(limit: int, count: int, what: str) -> None:

@@ -91,6 +91,7 @@ class IndexSet(Memory, Transferable, ABC):
 
     @property
     def device(self) -> torch.device:
+        """Where the tuples are."""
         return self.node_graph.device
 
     @property

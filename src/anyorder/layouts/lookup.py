@@ -19,6 +19,16 @@ class TupleIndex(Transferable):
 
     Tuples are folded into integers column by column; before an integer could overflow, the values so far are replaced
     by their rank, so that any order and any number of nodes fit.
+
+    >>> index = TupleIndex.build(torch.tensor([[2, 0], [1, 1]]), num_nodes=3)
+    >>> index.find(torch.tensor([[1, 1], [0, 0]])).tolist()
+    [1, -1]
+
+    Args:
+        num_nodes: nodes are 0, ..., num_nodes - 1.
+        ranks: per column, the values so far where they are replaced by their ranks.
+        codes: (tuple,), the integers in ascending order.
+        rows: (tuple,), where the tuple of each integer stands in the list.
     """
 
     num_nodes: int
@@ -28,6 +38,7 @@ class TupleIndex(Transferable):
 
     @classmethod
     def build(cls, tuples: Tensor, num_nodes: int) -> TupleIndex:
+        """The index of a list of tuples (tuple, axis)."""
         ranks: list[Tensor | None] = []
         code = tuples.new_zeros(tuples.shape[0])
         bound = 1

@@ -42,6 +42,7 @@ class MixedFeatures(Transferable):
 
     @property
     def orders(self) -> tuple[int, ...]:
+        """The orders of the parts."""
         return tuple(self.parts)
 
     def __getitem__(self, order: int) -> Features:

@@ -18,7 +18,14 @@ from anyorder.layouts.transfer import Transferable
 class SharedSubsets(Transferable):
     """Hyperedges of two index sets by the subsets of one size that they share.
 
-    ``sources[n]`` and ``targets[n]`` are the hyperedges of the n-th (hyperedge, subset) pair of each side.
+    >>> edges = SymmetricIndexSet(torch.tensor([[0, 1, 2], [1, 2, 3]]), num_nodes=4)
+    >>> shared = SharedSubsets.build(edges, edges, 2)
+    >>> shared.keys.sizes.tolist()
+    [1, 1, 2, 1, 1]
+
+    Args:
+        sources, targets: (hyperedge x subset,), the hyperedge of each pair of a hyperedge and one of its subsets.
+        keys, queries: such pairs of the input and of the output, by subset.
     """
 
     sources: Tensor
@@ -28,6 +35,7 @@ class SharedSubsets(Transferable):
 
     @classmethod
     def build(cls, source: SymmetricIndexSet, target: SymmetricIndexSet, size: int) -> SharedSubsets:
+        """By the subsets of ``size`` nodes."""
         known = source.subsets(size)
         found = source.find_subsets(target, size)
         sources = torch.arange(source.num_entries, device=source.device).repeat_interleave(known.ids.shape[1])
@@ -38,7 +46,17 @@ class SharedSubsets(Transferable):
 
 @dataclass(frozen=True, eq=False)
 class OverlapPairs(EntryPairs):
-    """Pairs of a target and a source hyperedge with exactly so many nodes in common."""
+    """Pairs of a target and a source hyperedge with exactly so many nodes in common.
+
+    >>> edges = SymmetricIndexSet(torch.tensor([[0, 1, 2], [1, 2, 3]]), num_nodes=4)
+    >>> pairs = OverlapPairs.build(SharedSubsets.build(edges, edges, 2), edges, edges, 2)
+    >>> pairs.target.tolist(), pairs.source.tolist()
+    ([0, 1], [1, 0])
+
+    Args:
+        target, source: (pair,), its hyperedge of the output and of the input.
+        num_targets: number of hyperedges of the output.
+    """
 
     @classmethod
     def build(cls, shared: SharedSubsets, source: SymmetricIndexSet, target: SymmetricIndexSet, size: int) -> OverlapPairs:

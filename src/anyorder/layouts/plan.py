@@ -21,7 +21,20 @@ from anyorder.layouts.transfer import Transferable
 
 @dataclass(frozen=True, eq=False)
 class Groups(Transferable):
-    """Input entries of one pattern, grouped by the nodes of some of their blocks; by graph if by no block."""
+    """Input entries of one pattern, grouped by the nodes of some of their blocks; by graph if by no block.
+
+    >>> from anyorder import SparseIndexSet
+    >>> from anyorder.algebra import SetPartition
+    >>> index = SparseIndexSet(torch.tensor([[0, 1], [0, 2], [1, 2]]), num_nodes=3)
+    >>> Groups.build(index.entries(SetPartition((0, 1))), (0,), index).ids.tolist()
+    [0, 0, 1]
+
+    Args:
+        ids: (entry,), the group of each.
+        num_groups: number of groups, empty ones too.
+        width: number of nodes by which entries are grouped.
+        index: the tuples of nodes that groups stand for, where they are two or more.
+    """
 
     ids: Tensor
     num_groups: int
@@ -30,6 +43,7 @@ class Groups(Transferable):
 
     @classmethod
     def build(cls, entries: Entries, blocks: tuple[int, ...], source: Indexed) -> Groups:
+        """Group the entries of a pattern of ``source`` by the nodes of ``blocks``."""
         if len(blocks) == 0:
             return cls(entries.graph, source.num_graphs, 0, None)
         if len(blocks) == 1:
@@ -50,7 +64,21 @@ class Groups(Transferable):
 
 @dataclass(frozen=True, eq=False)
 class Grouped(Transferable):
-    """Keys and queries of classes that share their groups; ``key_graph`` is the graph of each key."""
+    """Keys and queries of classes that share their groups, see ``Plan.grouped``.
+
+    >>> from anyorder import SparseIndexSet
+    >>> from anyorder.algebra import SetPartition
+    >>> index = SparseIndexSet(torch.tensor([[0, 1], [0, 2], [1, 2]]), num_nodes=3)
+    >>> siblings = EquivalenceClass(SetPartition((0, 1)), SetPartition((0, 1)), ((0, 0),))
+    >>> Plan(index, index).grouped((siblings,)).keys.sizes.tolist()
+    [2, 1, 0]
+
+    Args:
+        keys: input entries by group.
+        queries: output entries by class and group.
+        key_graph: (key,), the graph of each.
+        num_graphs: number of graphs.
+    """
 
     keys: Segments
     queries: Queries
@@ -60,7 +88,20 @@ class Grouped(Transferable):
 
 @dataclass(frozen=True, eq=False)
 class Single(Transferable):
-    """A class whose groups have one query each: the group of each key, the query of each key, and both sorted."""
+    """A class whose groups have one query each, see ``Plan.single``.
+
+    >>> from anyorder import SparseIndexSet
+    >>> from anyorder.algebra import SetPartition
+    >>> index = SparseIndexSet(torch.tensor([[0, 0], [1, 1], [0, 1]]), num_nodes=2)
+    >>> outgoing = EquivalenceClass(SetPartition((0, 1)), SetPartition((0, 0)), ((0, 0),))
+    >>> Plan(index, index).single(outgoing).query_of_key.rows.tolist()
+    [0]
+
+    Args:
+        groups: the group of each key.
+        query_of_key: the query that reads each key.
+        grouped: keys and queries by group.
+    """
 
     groups: Groups
     query_of_key: Spread
@@ -69,7 +110,20 @@ class Single(Transferable):
 
 @dataclass(frozen=True, eq=False)
 class Exact(Transferable):
-    """A class as signed sums with equalities only; ``empty`` says which queries have no key at all."""
+    """A class as signed sums with equalities only, see ``Plan.exact``.
+
+    >>> from anyorder import SparseIndexSet
+    >>> from anyorder.algebra import SetPartition
+    >>> index = SparseIndexSet(torch.tensor([[0, 0], [1, 1], [0, 1]]), num_nodes=2)
+    >>> others = EquivalenceClass(SetPartition((0, 0)), SetPartition((0, 0)), ())
+    >>> Plan(index, index).exact(others).signs
+    (1, -1)
+
+    Args:
+        signs: of each sum.
+        terms: the keys and queries of each sum.
+        empty: (query,), true where it has no key at all.
+    """
 
     signs: tuple[int, ...]
     terms: tuple[Grouped, ...]
@@ -77,7 +131,18 @@ class Exact(Transferable):
 
 
 class Plan(Memory, Transferable):
-    """Selections, groups and look-ups from one index set to another; each is built when it is first asked for."""
+    """Selections, groups and look-ups from one index set to another; each is built when it is first asked for.
+
+    >>> from anyorder import SparseIndexSet
+    >>> from anyorder.algebra import SetPartition
+    >>> index = SparseIndexSet(torch.tensor([[0, 1], [1, 0], [1, 2]]), num_nodes=3)
+    >>> reverse = EquivalenceClass(SetPartition((0, 1)), SetPartition((0, 1)), ((0, 1), (1, 0)))
+    >>> Plan(index, index).gather(reverse).signed.tolist()
+    [1, 0, -1]
+
+    Args:
+        source, target: the index sets of the input and of the output.
+    """
 
     def __init__(self, source: Indexed, target: Indexed) -> None:
         super().__init__()

@@ -15,19 +15,23 @@ from anyorder.layouts.transfer import Transferable
 
 @dataclass(frozen=True, eq=False)
 class Segments(Transferable):
-    """Rows sorted by group: group g holds ``rows[pointer[g]:pointer[g + 1]]``; rows of no group are left out."""
+    """Rows sorted by group: group g holds ``rows[pointer[g]:pointer[g + 1]]``; rows of no group are left out.
+
+    >>> segments = Segments.build(torch.tensor([1, -1, 0, 1]), 3)
+    >>> segments.rows.tolist(), segments.pointer.tolist()
+    ([2, 0, 3], [0, 1, 3, 3])
+
+    Args:
+        rows: (sorted row,), those of the first group first.
+        pointer: (groups + 1,), where each group begins.
+    """
 
     rows: Tensor
     pointer: Tensor
 
     @classmethod
     def build(cls, group: Tensor, num_groups: int) -> Segments:
-        """Sort rows by group; a negative group means none.
-
-        >>> segments = Segments.build(torch.tensor([1, -1, 0, 1]), 3)
-        >>> segments.rows.tolist(), segments.pointer.tolist()
-        ([2, 0, 3], [0, 1, 3, 3])
-        """
+        """Sort rows by group; a negative group means none."""
         if is_exported():
             return cls._exported(group, num_groups)
         counts = torch.bincount(group + 1, minlength=num_groups + 1)
@@ -48,6 +52,7 @@ class Segments(Transferable):
 
     @property
     def num_groups(self) -> int:
+        """The number of groups, empty ones too."""
         return self.pointer.shape[0] - 1
 
     @cached_property
@@ -64,7 +69,17 @@ class Segments(Transferable):
 
 @dataclass(frozen=True, eq=False)
 class Queries(Transferable):
-    """Output entries by class and group: class c reads group g for ``rows[pointer[c, g]:pointer[c, g + 1]]``."""
+    """Output entries by class and group: class c reads group g for ``rows[pointer[c, g]:pointer[c, g + 1]]``.
+
+    >>> first, second = (Segments.build(torch.tensor(groups), 2) for groups in ([0, 1], [1, 1]))
+    >>> queries = Queries.build([first, second])
+    >>> queries.rows.tolist(), queries.pointer.tolist()
+    ([0, 1, 0, 1], [[0, 1, 2], [2, 2, 4]])
+
+    Args:
+        rows: (query,), the entries of the first class first, by group.
+        pointer: (classes, groups + 1), where each group begins.
+    """
 
     rows: Tensor
     pointer: Tensor
@@ -104,9 +119,15 @@ class Queries(Transferable):
 
 @dataclass(frozen=True, eq=False)
 class Spread(Transferable):
-    """Which row each target entry reads: ``rows`` None is the identity, ``missing`` None says that every row is there.
+    """Which row each target entry reads.
 
-    Where no row is read twice, ``inverse`` says which entry reads each row, -1 for none.
+    >>> Spread.build(torch.tensor([2, -1, 2]), 3)(torch.tensor([[1.0], [2.0], [3.0]])).flatten().tolist()
+    [3.0, 0.0, 3.0]
+
+    Args:
+        rows: (target entry,), the row that it reads; None: each its own.
+        missing: (target entry,), true where there is no row; None: all are there.
+        inverse: (row,), where no row is read twice: the entry that reads it, -1 for none.
     """
 
     rows: Tensor | None
@@ -115,6 +136,7 @@ class Spread(Transferable):
 
     @classmethod
     def build(cls, rows: Tensor, num_sources: int, *, one_to_one: bool = False) -> Spread:
+        """From the row of each target entry, -1 for none; ``one_to_one`` says that no row is read twice."""
         missing = rows < 0
         if is_exported():
             return cls(rows.masked_fill(missing, num_sources), missing)

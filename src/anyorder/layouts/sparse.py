@@ -188,7 +188,16 @@ class SparseIndexSet(IndexSet):
 
 
 def complete_index_set(order: int, node_graph: Tensor, *, num_graphs: int) -> IndexSet:
-    """All tuples of an order within each graph, also where the nodes of a graph do not stand together."""
+    """All tuples of an order within each graph, also where the nodes of a graph do not stand together.
+
+    >>> complete_index_set(2, torch.tensor([0, 1, 0]), num_graphs=2).tuples.tolist()
+    [[0, 0], [0, 2], [2, 0], [2, 2], [1, 1]]
+
+    Args:
+        order: the length of a tuple.
+        node_graph: (nodes,), the graph of each node.
+        num_graphs: number of graphs.
+    """
     if is_exported():
         sizes = node_graph.new_zeros(num_graphs).index_add(0, node_graph, torch.ones_like(node_graph))
     else:

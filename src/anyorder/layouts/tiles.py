@@ -18,7 +18,16 @@ TILE_QUERIES = 1024
 
 @dataclass(frozen=True, eq=False)
 class EntryPairs(Transferable):
-    """Pairs of an output and an input entry, one by one."""
+    """Pairs of an output and an input entry, one by one.
+
+    >>> pairs = EntryPairs(torch.tensor([0, 0, 1]), torch.tensor([2, 3, 2]), num_targets=2)
+    >>> pairs.source[pairs.target == 0].tolist()
+    [2, 3]
+
+    Args:
+        target, source: (pair,), its entry of the output and of the input.
+        num_targets: number of entries of the output.
+    """
 
     target: Tensor
     source: Tensor
@@ -64,7 +73,14 @@ class Stretches(Transferable):
 class Tile(Transferable):
     """Queries (tile, query) and keys (tile, key), padded with -1 where they are fewer than elsewhere in the tile.
 
-    ``source`` and ``target`` hold the unmatched nodes of all keys and queries, which must differ within a pair.
+    >>> group = Segments.build(torch.zeros(2, dtype=torch.int64), 1)
+    >>> tile = Tiling.build(group, group, torch.tensor([[5], [6]]), torch.tensor([[6], [7]])).tiles[0]
+    >>> tile.allowed(tile.queries.padded(), tile.keys.padded()).tolist()
+    [[[True, False], [True, True]]]
+
+    Args:
+        queries, keys: of each tile.
+        source, target: (key, node) and (query, node), the unmatched nodes of all, which must differ within a pair.
     """
 
     queries: Stretches
@@ -87,7 +103,14 @@ class Tile(Transferable):
 class Tiling(Transferable):
     """The tiles of a class, and the query at each of their places, end to end.
 
-    ``places`` are those that hold a query, None where all do; ``queries`` are the queries there.
+    >>> keys, queries = Segments.build(torch.tensor([0, 0, 1]), 2), Segments.build(torch.tensor([1, 0]), 2)
+    >>> [tile.keys.padded().tolist() for tile in Tiling.build(keys, queries, torch.empty(3, 0), torch.empty(2, 0))]
+    [[[2]], [[0, 1]]]
+
+    Args:
+        tiles: blocks of queries and keys.
+        places: (query,), the places that hold a query; None: all do.
+        queries: (query,), the queries there.
     """
 
     tiles: tuple[Tile, ...]

@@ -28,6 +28,12 @@ def segment_attention(
 
     .. math:: N_j = \phi(q_j)^T \sum_{i \in g(j)} \phi(k_i) v_i^T, \quad Z_j = \phi(q_j)^T \sum_{i \in g(j)} \phi(k_i)
 
+    >>> from anyorder.layers import Elu
+    >>> ones, group = torch.ones(2, 1, 1, 1), Segments.build(torch.tensor([0, 0]), 1)
+    >>> mean, _ = segment_attention(ones, ones, 3 * ones, group, Queries.build([group]), Elu().feature_map(None), True)
+    >>> mean.flatten().tolist()
+    [3.0, 3.0]
+
     Args:
         query: (query, class, head, channel).
         key, value: (key, class, head, channel).

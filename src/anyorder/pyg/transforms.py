@@ -34,6 +34,7 @@ class AddRandomWalks(Transform):
         self.steps, self.name = steps, name
 
     def forward(self, data: Any) -> Any:
+        """The graph or batch with the probabilities as one more attribute."""
         graph, num_graphs = _graphs(data)
         return _add(data, self.name, random_walk_positions(data.edge_index, graph, num_graphs, self.steps))
 
@@ -55,6 +56,7 @@ class AddLaplacian(Transform):
         self.channels, self.name = channels, name
 
     def forward(self, data: Any) -> Any:
+        """The graph or batch with the eigenvectors as one more attribute."""
         graph, num_graphs = _graphs(data)
         return _add(data, self.name, laplacian_positions(data.edge_index, graph, num_graphs, self.channels))
 
@@ -81,6 +83,7 @@ class PreparePairs(Transform):
             raise ValueError(f"{type(model).__name__} holds no GraphTransformer and no PairConv to prepare pairs for")
 
     def forward(self, data: Any) -> Any:
+        """The graph or batch with its index set as one more attribute."""
         batch = getattr(data, "batch", None)
         size = data.num_graphs if batch is not None else None
         data.pairs = PairSet.build(data.edge_index, num_nodes=data.num_nodes, batch=batch, batch_size=size)

@@ -47,18 +47,51 @@ def shipped(name: str) -> Path | None:
 
 
 def save_config(folder: Path, run: Run, shapes: Shapes) -> None:
-    """Write what is needed to rebuild the model."""
+    """Write what is needed to rebuild the model.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> save_config(folder, *load_run(shipped("delaunay")))
+    >>> load_run(folder) == load_run(shipped("delaunay"))
+    True
+
+    Args:
+        folder: where to write.
+        run: everything that determines a result.
+        shapes: what the model must know of the data.
+    """
     write_sealed_json(folder / CONFIG, {"run": to_data(run), "shapes": shapes.to_data()})
 
 
 def save_model(folder: Path, run: Run, model: nn.Module, shapes: Shapes) -> None:
-    """Write the weights and what is needed to rebuild the model."""
+    """Write the weights and what is needed to rebuild the model.
+
+    >>> import tempfile
+    >>> folder, source = Path(tempfile.mkdtemp()), shipped("delaunay")
+    >>> run, model = load_model(source)
+    >>> save_model(folder, run, model, load_run(source)[1])
+    >>> sorted(path.name for path in folder.iterdir())
+    ['config.json', 'model.safetensors']
+
+    Args:
+        folder: where to write.
+        run: everything that determines a result.
+        model: whose weights.
+        shapes: what the model must know of the data.
+    """
     save_config(folder, run, shapes)
     save_weights(folder / WEIGHTS, model)
 
 
 def load_run(folder: Path) -> tuple[Run, Shapes]:
-    """The run of a folder and the shapes of its data."""
+    """The run of a folder and the shapes of its data.
+
+    >>> load_run(shipped("delaunay"))[0].optimiser.name
+    'adam'
+
+    Args:
+        folder: of a trained model.
+    """
     path = Path(folder) / CONFIG
     data = read_sealed_json(path, ("run", "shapes"))
     if "run" not in data or not isinstance(data.get("shapes"), dict):
@@ -72,7 +105,15 @@ def load_run(folder: Path) -> tuple[Run, Shapes]:
 
 
 def load_model(folder: str | Path) -> tuple[Run, nn.Module]:
-    """A trained model in evaluation mode, rebuilt from its configuration, with its weights."""
+    """A trained model in evaluation mode, rebuilt from its configuration, with its weights.
+
+    >>> run, model = load_model(shipped("delaunay"))
+    >>> model.training
+    False
+
+    Args:
+        folder: of a trained model: of a run, or one that comes with the package.
+    """
     folder = Path(folder)
     if not folder.is_dir():
         names = ", ".join(sorted(path.name for path in SHIPPED.iterdir()))
