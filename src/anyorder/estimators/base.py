@@ -106,7 +106,8 @@ class FolderClassifier(ClassifierMixin, FolderEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most likely class of each row, as ``y`` had them in ``fit``."""
-        found: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(1)]
+        best = self.predict_proba(X).argmax(1)  # first: without a fit there are no classes, and it says so
+        found: NDArray[Any] = self.classes_[best]
         return found
 
     def _learned(self) -> dict[str, Any]:
