@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from itertools import permutations
 from math import factorial
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -147,11 +147,16 @@ class TuplesWithin(Tuples):
 
 def room(order: int) -> int:
     """How many tuples of an order fit into the memory that is free now, with what layers need to know of them."""
+    return _free_memory() // (8 * order * WORKING)
+
+
+def _free_memory() -> int:
+    """Bytes that a process may take; what the system holds copies of files in is free, too."""
     try:
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):  # a system that does not say: what a small machine has
-        free = 4 * 2**30
-    return int(free // (8 * order * WORKING))
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration, ValueError, IndexError):
+        return 4 * 2**30  # a system that does not say: what a small machine has
 
 
 def _parts(graph: IndexSet, order: int, components: int, limit: int) -> Tensor:

@@ -106,6 +106,8 @@ def add_shares(
     parser.add_argument("--valid", type=float, default=valid, metavar="SHARE", help=text)
     text = f"share of {items} for the test; with 0 all are trained on once the epoch is chosen (default: {test})"
     parser.add_argument("--test", type=float, default=test, metavar="SHARE", help=text)
+    text = "number of folds: as many trainings, each tests on another part; mean and deviation at the end"
+    parser.add_argument("--folds", type=count, default=0, metavar="N", help=text)
 
 
 def model_folder(args: argparse.Namespace, kind: str, stem: str) -> Path:
@@ -146,15 +148,45 @@ def prepared(run: Any, args: argparse.Namespace, folder: Path) -> Any:
 
 def train(run: Any, args: argparse.Namespace, folder: Path, *, kind: str, data: str, use: str) -> int:
     """Say what a run will do, carry it out, and show both rows; ``use`` is what the model is good for."""
-    run = prepared(run, args, folder)
+    run = prepared(with_folds(run, args), args, folder)
     if args.dry_run:
         tell(["nothing was trained: leave --dry-run out to begin"], args)
         return 0
     from anyorder.training.outcome import told
 
     job = {"recipe": f"own/{kind}", "table": "own", "dataset": data, "row": args.model, "overrides": tuple(args.set)}
+    if args.folds:
+        return each_fold(run, args, folder, job)
     outcome, part = fitted(run, folder, machine(args), job)
     print(told(outcome, folder, part=part, use=use, hint="more rows, --epochs or --set may help, or use that"))
+    return 0
+
+
+def with_folds(run: Any, args: argparse.Namespace) -> Any:
+    """The run on the first of the folds, if there are any."""
+    if not args.folds:
+        return run
+    if args.test == 0:
+        raise ValueError("--folds tests on every part in turn and --test 0 on none: take one of them")
+    return replace(run, task=replace(run.task, folds=args.folds))
+
+
+def each_fold(run: Any, args: argparse.Namespace, folder: Path, job: dict[str, Any]) -> int:
+    """Each fold by itself, in a folder of its own, then mean and deviation."""
+    from anyorder.training.outcome import mean_rows
+    from anyorder.training.scores import score_table
+
+    outcomes: list[Any] = []
+    for fold in range(args.folds):
+        one = replace(run, task=replace(run.task, fold=fold))
+        outcomes.append(fitted(one, folder / f"fold-{fold}", machine(args), job)[0])
+        firsts = [(title, scores[0]) for title, scores in outcomes[-1].rows]
+        tell([f"fold {fold}: " + ", ".join(f"{title} {score.name} {score.value:.4g}" for title, score in firsts)], args)
+    mean = mean_rows(outcomes)
+    print(score_table(mean.rows, spread="deviation"))
+    if mean.ahead:
+        print(f"warning: on average the model does not beat {mean.ahead}")
+    print("next: the same command without --folds makes a model to predict with")
     return 0
 
 

@@ -9,9 +9,10 @@ import torch
 from anyorder.experiments.graphs.columns import MISSING, Columns
 from anyorder.experiments.graphs.encoding import Encoding
 from anyorder.experiments.graphs.positions import STEPS, VECTORS, position_channels, positions
-from anyorder.experiments.graphs.splits import column_parts, fold_parts, random_parts
+from anyorder.experiments.graphs.splits import column_parts, random_parts
 from anyorder.experiments.graphs.values import GraphSet
 from anyorder.positions import flip_signs
+from anyorder.training.parts import fold_parts
 
 TRIANGLE = np.array([[0, 1], [1, 2], [2, 0]])
 

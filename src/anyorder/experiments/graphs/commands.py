@@ -61,7 +61,6 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     parts.add_argument("--split", default="", metavar="NAME", help="column with train, valid, test, or NPZ file of masks")
     parts.add_argument("--valid-data", type=Path, metavar="DATA", help="graphs to validate on")
     parts.add_argument("--test-data", type=Path, metavar="DATA", help="graphs to test on")
-    parts.add_argument("--folds", type=count, default=0, metavar="N", help="train N times, each fold tested once")
     model = parser.add_argument_group("model")
     model.add_argument("--model", choices=("ours", "gin", "gcn", "mlp"), default="ours", help="model (default: ours)")
     kinds = ("none", "degree", "walk", "laplacian")

@@ -10,8 +10,8 @@ from anyorder.experiments.graphs.batch import GraphArrays, GraphBatch
 from anyorder.experiments.graphs.columns import Floats, Ints
 from anyorder.experiments.graphs.parts import LinkQuestion, Links, codes, sample_unlinked
 from anyorder.experiments.graphs.shapes import GraphShapes
-from anyorder.experiments.graphs.splits import RowParts
 from anyorder.experiments.graphs.values import GraphSet
+from anyorder.training.parts import RowParts
 
 LINKED = "linked"
 GROUPS = 5

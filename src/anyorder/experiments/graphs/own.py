@@ -19,12 +19,13 @@ from anyorder.experiments.graphs.readers.anything import ReadOptions, read_graph
 from anyorder.experiments.graphs.readers.geom import read_split
 from anyorder.experiments.graphs.readers.tables import TableNames
 from anyorder.experiments.graphs.shapes import GoalKind, GraphShapes
-from anyorder.experiments.graphs.splits import RowParts, column_parts, fold_parts, random_parts
+from anyorder.experiments.graphs.splits import column_parts, random_parts
 from anyorder.experiments.graphs.task import GraphTask
 from anyorder.experiments.graphs.values import LEVELS, Duplicates, GraphSet, Level
 from anyorder.suggest import nearest
 from anyorder.training.checkpoints import load_run
 from anyorder.training.config import configurable
+from anyorder.training.parts import RowParts, fold_parts
 from anyorder.training.run import ChoosesThenTrainsOnAll, ExplainRequest, PredictRequest, Run
 
 TARGETS = ("label", "y", "target", "class", "labels")

@@ -12,10 +12,11 @@ from anyorder.datasets import registry
 from anyorder.experiments.graphs.columns import Ints
 from anyorder.experiments.graphs.readers.geom import read_geom
 from anyorder.experiments.graphs.readers.tu import read_tu
-from anyorder.experiments.graphs.splits import RowParts, column_parts, fold_parts, random_parts
+from anyorder.experiments.graphs.splits import column_parts, random_parts
 from anyorder.experiments.graphs.task import GraphTask
 from anyorder.experiments.graphs.values import GraphSet
 from anyorder.training.config import configurable
+from anyorder.training.parts import RowParts, fold_parts
 
 FOLDS = 10
 

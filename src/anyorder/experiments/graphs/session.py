@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from anyorder.experiments.graphs.fitting import Fit, fitted_run, job_of
 from anyorder.experiments.graphs.own import OwnGraphs, resolve
 from anyorder.experiments.graphs.shapes import GraphShapes
-from anyorder.experiments.graphs.splits import RowParts
 from anyorder.experiments.graphs.values import GraphSet
 from anyorder.saving import CONFIG
 from anyorder.training.checkpoints import load_run
 from anyorder.training.options import machine
-from anyorder.training.outcome import Outcome, mean_rows, told
-from anyorder.training.own import fitted, model_folder, tell
+from anyorder.training.outcome import told
+from anyorder.training.own import each_fold, fitted, model_folder, tell
+from anyorder.training.parts import RowParts
 from anyorder.training.run import Run
-from anyorder.training.scores import score_table
 from anyorder.training.sizing import sized
 
 _HINT = "try --positions degree walk, --epochs, --dropout, or use the baseline"
@@ -37,9 +35,10 @@ def run_command(args: argparse.Namespace) -> int:
     if args.dry_run:
         tell(["nothing was trained: leave --dry-run out to begin"], args)
         return 0
+    job = job_of(run, args.data.name, tuple(args.set))
     if args.folds:
-        return _folds(args, run, folder)
-    outcome, part = _outcome(args, run, folder)
+        return each_fold(run, args, folder, job)
+    outcome, part = fitted(run, folder, machine(args), job)
     what = "pairs" if task.level == "links" and not task.targets else task.level
     use = f"anyorder predict {folder}  (answers for all {what}; --input NEW for other data)"
     print(told(outcome, folder, part=part, use=use, hint=_HINT))
@@ -104,24 +103,3 @@ def _run(args: argparse.Namespace, task: OwnGraphs, graphs: GraphSet, shapes: Gr
     where = [f"positions: {' '.join(settings)} (--positions)"] if settings else []
     tell([*where, *sized(run, task.load(seed=args.seed, data_dir=None), seconds)], args)
     return run
-
-
-def _outcome(args: argparse.Namespace, run: Run, folder: Path) -> tuple[Outcome, str]:
-    return fitted(run, folder, machine(args), job_of(run, args.data.name, tuple(args.set)))
-
-
-def _folds(args: argparse.Namespace, run: Run, folder: Path) -> int:
-    """Each fold by itself, then mean and deviation."""
-    outcomes: list[Outcome] = []
-    for fold in range(args.folds):
-        assert isinstance(run.task, OwnGraphs)
-        one = replace(run, task=replace(run.task, fold=fold))
-        outcomes.append(_outcome(args, one, folder / f"fold-{fold}")[0])
-        ours, theirs = (scores[0] for _, scores in outcomes[-1].rows)
-        tell([f"fold {fold}: {ours.name} {ours.value:.4g}, baseline {theirs.value:.4g}"], args)
-    mean = mean_rows(outcomes)
-    print(score_table(mean.rows, spread="deviation"))
-    if mean.ahead:
-        print("warning: the model does not beat the cheap baseline on average")
-    print(f"next: anyorder train graph {args.data} (without --folds) makes a model to predict with")
-    return 0

@@ -21,8 +21,8 @@ from anyorder.experiments.graphs.links import LINKED, link_parts
 from anyorder.experiments.graphs.models import GraphModel
 from anyorder.experiments.graphs.parts import GraphItem, GraphPart, LinkQuestion, Links, SomeNodes, WholeGraphs
 from anyorder.experiments.graphs.shapes import GoalKind, GoalShapes, GraphShapes
-from anyorder.experiments.graphs.splits import RowParts
 from anyorder.experiments.graphs.values import GraphSet, Level
+from anyorder.training.parts import RowParts
 from anyorder.training.run import Answers, ModelConfig, Run, Selection, Splits, Task
 from anyorder.training.shapes import Shapes
 

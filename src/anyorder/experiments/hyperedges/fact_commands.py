@@ -37,7 +37,7 @@ def train_facts(args: argparse.Namespace) -> int:
     )
     use = f'`anyorder predict {folder} --complete "relation,entity,?"` ranks what fills the gap, --input FILE of many facts'
     code = train(run, args, folder, kind="hyperedges", data=args.given.name, use=use)
-    if not args.dry_run:
+    if not (args.dry_run or args.folds):
         print(by_arity(folder))
     return code
 

@@ -45,6 +45,9 @@ class OwnFacts(Task):
     """Gaps of the validation part that are ranked in an evaluation, drawn once."""
     tested: int = 10_000
     """Gaps of the test part that are ranked at most, drawn once; 0 for all."""
+    folds: int = 0
+    """In place of shares: so many parts, of which number ``fold`` tests and the next one chooses the epoch."""
+    fold: int = 0
 
     def __post_init__(self) -> None:
         check_least(self, {"negatives": 1, "asked": 1, "tested": 0})
@@ -62,7 +65,9 @@ class OwnFacts(Task):
         return not self._is_split and not self.everything
 
     def read(self, seed: int) -> FactData:
-        data = read_facts(Path(self.path), valid=self.validation, test=self.test, seed=seed, relation=self.relation)
+        fold = (self.folds, self.fold) if self.folds else None
+        shares: dict[str, Any] = {"valid": self.validation, "test": self.test, "fold": fold}
+        data = read_facts(Path(self.path), **shares, seed=seed, relation=self.relation)
         return replace(data, train=data.train.joined(data.valid)) if self.everything else data
 
     def load(self, *, seed: int, data_dir: Path | None) -> Splits:

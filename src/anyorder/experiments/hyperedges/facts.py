@@ -13,6 +13,7 @@ from anyorder.datasets.csv_stream import read_lines, read_rows
 from anyorder.errors import InputError
 from anyorder.experiments.hyperedges.tuples import Ints
 from anyorder.suggest import nearest
+from anyorder.training.parts import fold_parts
 
 NOTHING = -1
 """Fills the places that a fact does not have."""
@@ -77,13 +78,23 @@ def part_files(folder: Path) -> dict[str, Path]:
     return found
 
 
-def read_facts(path: Path, *, valid: float = 0.1, test: float = 0.1, seed: int = 0, relation: str = "") -> FactData:
-    """The facts of a folder with three files, or of one file, distinct and split at random.
+def read_facts(
+    path: Path,
+    *,
+    valid: float = 0.1,
+    test: float = 0.1,
+    fold: tuple[int, int] | None = None,
+    seed: int = 0,
+    relation: str = "",
+) -> FactData:
+    """The facts of a folder with three files, or of one file, distinct and split at random: by shares or (folds, fold).
 
     With the name of a column, ``relation``, the file is a table with a header and the other columns are the entities in
     order; blank cells at the end of a row are places that its fact does not have.
     """
     if path.is_dir():
+        if fold is not None:
+            raise InputError(f"{path} is a folder with files for training, validation and test: folds are cut from one file")
         lines = {part: _lines(file) for part, file in part_files(path).items()}
         known = {line[0] for line in lines["train"]}
         notes = []
@@ -97,6 +108,9 @@ def read_facts(path: Path, *, valid: float = 0.1, test: float = 0.1, seed: int =
     order = [list(rows[n]) for n in np.random.default_rng(seed).permutation(len(rows))]
     first, second = round(test * len(rows)), round((test + valid) * len(rows))
     parts = {"train": order[second:], "valid": order[first:second], "test": order[: first if test else second]}
+    if fold is not None:
+        found = fold_parts(np.arange(len(rows)), None, folds=fold[0], fold=fold[1], seed=seed)
+        parts = {part: [list(rows[n]) for n in getattr(found, part)] for part in parts}
     empty = next((name for name, part in parts.items() if not part), None)
     if empty is not None:
         raise InputError(

@@ -41,8 +41,11 @@ class TupleTable:
         count = round(test * len(self))
         if test and not 0 < count < len(self):
             raise ValueError(f"a fraction {test} of {len(self)} distinct tuples leaves a part empty")
-        shuffled = np.random.default_rng(seed).permutation(len(self))
-        held, kept = np.sort(shuffled[:count]), np.sort(shuffled[count:])
+        return self.tested_on(np.random.default_rng(seed).permutation(len(self))[:count])
+
+    def tested_on(self, rows: Ints) -> TypedHyperedges:
+        """Some of the distinct tuples to test on, the others to train on, with weights."""
+        held, kept = np.sort(rows), np.setdiff1d(np.arange(len(self)), rows)
         return TypedHyperedges(
             sizes=self.vocabulary.sizes,
             train=self.tuples[kept],

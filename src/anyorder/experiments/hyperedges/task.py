@@ -25,6 +25,7 @@ from anyorder.experiments.hyperedges.tables import read_table
 from anyorder.experiments.hyperedges.vocabulary import Vocabulary
 from anyorder.extras import require
 from anyorder.training.config import configurable
+from anyorder.training.parts import fold_parts
 from anyorder.training.run import (
     Answers,
     ChoosesThenTrainsOnAll,
@@ -209,6 +210,9 @@ class TableHyperedges(ChoosesThenTrainsOnAll, Hyperedges):
     """A test part of own data is looked at once."""
     everything: bool = False
     """Train on all tuples and choose nothing: what follows where there is no test part (``test=0``)."""
+    folds: int = 0
+    """In place of a share to test on: so many parts, of which number ``fold`` tests."""
+    fold: int = 0
 
     @property
     def without_test(self) -> bool:
@@ -224,6 +228,9 @@ class TableHyperedges(ChoosesThenTrainsOnAll, Hyperedges):
     def read(self, *, seed: int, data_dir: Path | None) -> tuple[TypedHyperedges, Vocabulary | None]:
         options = {"weight": self.weight, "header": self.header, "delimiter": self.delimiter}
         table = read_table(self.path, self.columns, progress=sys.stdout.isatty(), **options)  # type: ignore[arg-type]
+        if self.folds:
+            tested = fold_parts(np.arange(len(table)), None, folds=self.folds, fold=self.fold, seed=seed).test
+            return table.tested_on(tested), table.vocabulary
         return table.split(self.test, seed=seed), table.vocabulary
 
     def describe(self, splits: Splits) -> list[str]:

@@ -15,6 +15,7 @@ from anyorder.experiments.hypergraphs.structure import is_bare, with_spectrum
 from anyorder.experiments.hypergraphs.task import NodeClassification
 from anyorder.training.config import configurable
 from anyorder.training.outcome import collect
+from anyorder.training.parts import fold_parts
 from anyorder.training.run import Answers, ChoosesThenTrainsOnAll, Run, Selection, Splits
 
 BASELINES = ("neighbour vote", "most frequent class")
@@ -42,6 +43,9 @@ class OwnNodes(ChoosesThenTrainsOnAll, NodeClassification):
     """Columns of the spectrum of the hypergraph as further features."""
     everything: bool = False
     """Train on all labelled nodes and choose nothing: what follows where there is no test part."""
+    folds: int = 0
+    """In place of shares: so many parts, of which number ``fold`` tests and the next one chooses the epoch."""
+    fold: int = 0
 
     @property
     def score_name(self) -> str:
@@ -96,6 +100,9 @@ class OwnNodes(ChoosesThenTrainsOnAll, NodeClassification):
         if len(labels[known].unique()) < 2:
             only = data.label_name(int(labels[known[0]]))
             raise ValueError(f"all {len(known)} labelled nodes have the class {only!r}: there is nothing to learn")
+        if self.folds:
+            found = fold_parts(known.numpy(), labels[known].numpy(), folds=self.folds, fold=self.fold, seed=seed)
+            return NodeSplit(*(torch.from_numpy(part).sort().values for part in (found.train, found.valid, found.test)))
         if self._has_test:
             return stratified_split(known, labels, seed=seed, train=self.train_share, valid=self.valid_share)
         split = stratified_split(known, labels, seed=seed, train=self.train_share, valid=self.valid_share / 2)

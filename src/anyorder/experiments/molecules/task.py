@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
@@ -35,6 +36,7 @@ from anyorder.experiments.molecules.labels import LabelTable, find_labels
 from anyorder.experiments.molecules.models import MoleculeModel
 from anyorder.experiments.molecules.parts import MoleculePart, build_options, cache_dir, limited
 from anyorder.training.config import configurable
+from anyorder.training.parts import fold_parts
 from anyorder.training.run import (
     Answers,
     ChoosesThenTrainsOnAll,
@@ -226,6 +228,9 @@ class OwnMolecules(ChoosesThenTrainsOnAll, MoleculeTask):
     everything: bool = False
     alone: bool = False
     """The network answers alone; otherwise a forest helps as far as validation prefers that."""
+    folds: int = 0
+    """In place of shares: so many parts, of which number ``fold`` tests and the next one chooses the epoch."""
+    fold: int = 0
 
     def __post_init__(self) -> None:
         if not self.targets:
@@ -270,12 +275,18 @@ class OwnMolecules(ChoosesThenTrainsOnAll, MoleculeTask):
         shares = {"valid": self.valid, "test": self.test}
         opened = open_table(table, store, options, **shares, name=f"own-{seed}" if seed else "own", progress=progress)
         known = (~np.isnan(opened.store.targets())).sum(axis=1) > 0
-        parts = {part: members[known[members]] for part, members in opened.split.items()}
+        split = self._fold(opened, seed) if self.folds else opened.split
+        parts = {part: members[known[members]] for part, members in split.items()}
         if self.test == 0:
             parts["test"] = parts["valid"]
         if self.everything:
             parts["train"] = np.sort(np.concatenate([parts["train"], parts["valid"]]))
         return SplitMolecules(opened.store, parts)
+
+    def _fold(self, opened: SplitMolecules, seed: int) -> dict[str, NDArray[np.int64]]:
+        rows = np.arange(opened.store.manifest.num_rows)
+        found = fold_parts(rows, None, folds=self.folds, fold=self.fold, seed=seed)
+        return {part: opened.store.locate(getattr(found, part)) for part in ("train", "valid", "test")}
 
     def describe(self, splits: Splits) -> list[str]:
         sizes = [len(part) for part in (splits.train, splits.valid or (), splits.test)]  # type: ignore[arg-type]

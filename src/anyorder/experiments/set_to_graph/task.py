@@ -26,6 +26,7 @@ from anyorder.extras import require
 from anyorder.files import file_digest
 from anyorder.training.answers import finite_answers
 from anyorder.training.config import configurable
+from anyorder.training.parts import fold_parts
 from anyorder.training.run import Answers, ModelConfig, PredictRequest, Run, Selection, Splits, Task
 
 SoftF1 = Literal["sum", "mean"]
@@ -132,6 +133,9 @@ class SetsFromFile(PairTask):
     f1_over_sets: SoftF1 = "mean"
     everything: bool = False
     """Train on all sets and choose nothing: what follows where there is no test part (``test=0``)."""
+    folds: int = 0
+    """In place of shares: so many parts, of which number ``fold`` tests and the next one chooses the epoch."""
+    fold: int = 0
 
     def __post_init__(self) -> None:
         if not (0 < self.valid < 1 and 0 <= self.test < 1 and self.valid + self.test < 1):
@@ -183,7 +187,10 @@ class SetsFromFile(PairTask):
             raise ValueError(f"{self.data}: {len(sets)} sets are too few to train, validate and test: expected at least 3")
         order = np.random.default_rng(seed).permutation(len(sets)).tolist()
         parts = [order[valid + test :], order[:valid], order[valid : valid + test]]
-        if self.test == 0:
+        if self.folds:
+            found = fold_parts(np.arange(len(sets)), None, folds=self.folds, fold=self.fold, seed=seed)
+            parts = [part.tolist() for part in (found.train, found.valid, found.test)]
+        elif self.test == 0:
             parts = [order if self.everything else parts[0], parts[1], parts[1]]
         _check_labels(sets, self.data)
         constants = standardise(sets[number] for number in parts[0])

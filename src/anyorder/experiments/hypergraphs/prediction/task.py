@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -37,6 +38,7 @@ from anyorder.files import replacing
 from anyorder.layouts.transfer import Transferable
 from anyorder.training.answers import finite_answers
 from anyorder.training.config import configurable
+from anyorder.training.parts import fold_parts
 from anyorder.training.run import Answers, ChoosesThenTrainsOnAll, ModelConfig, PredictRequest, Run, Selection, Splits, Task
 
 MOST_CHANNELS, DIRECTIONS = 4096, 256
@@ -223,12 +225,19 @@ class OwnEdgeSets(ChoosesThenTrainsOnAll, HyperedgePrediction):
     hif: str = ""
     everything: bool = False
     """Train on all hyperedges and choose nothing: what follows where there is no test part (``test_share=0``)."""
+    folds: int = 0
+    """In place of shares: so many parts, of which number ``fold`` tests and the next one chooses the epoch."""
+    fold: int = 0
 
     @property
     def without_test(self) -> bool:
         return self.test_share == 0 and not self.everything
 
     def split(self, data: NamedHypergraph, seed: int) -> EdgeSplit:
+        if self.folds:
+            sets = distinct_sets(data.hypergraph)
+            found = fold_parts(np.arange(len(sets)), None, folds=self.folds, fold=self.fold, seed=seed)
+            return EdgeSplit(*(tuple(sets[n] for n in part) for part in (found.train, found.valid, found.test)))
         split = super().split(data, seed)
         return EdgeSplit((*split.train, *split.valid), (), ()) if self.everything else split
 
