@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -19,7 +20,9 @@ def pages() -> dict[str, str]:
     records = {name: _records(name) for name in TABLES}
     every = [record for some in records.values() for record in some]
     listed = "\n".join(
-        f"- [{table.title}]({name}.md): {len(records[name])} records" for name, table in TABLES.items() if records[name]
+        f"- [{_parts(table.title)[0]}]({name}.md): {len(records[name])} records"
+        for name, table in TABLES.items()
+        if records[name]
     )
     missing = ", ".join(name for name in TABLES if not records[name])
     ending = f"\nNo records yet: {missing}.\n" if missing else ""
@@ -46,8 +49,23 @@ def _records(table: str) -> list[Record]:
 def _page(table: Table, records: list[Record]) -> str:
     command = f"```bash\nanyorder table {table.name} --records results --format markdown\n```"
     scales = ", ".join(sorted({record.scale for record in records}))
-    head = f"# {table.title}\n\nFrom {len(records)} records ({scales} scale):\n\n{command}\n\n"
-    return head + render(table, records, form="markdown") + "\n"
+    title, explained = _parts(table.title)
+    head = f"# {title}\n\n{explained}From {len(records)} records ({scales} scale):\n\n{command}\n\n"
+    return head + "\n".join(_without_title(render(table, records, form="markdown").splitlines())) + "\n"
+
+
+def _parts(title: str) -> tuple[str, str]:
+    """What a title names, and a paragraph of what explains it: behind its first sentence, or in brackets at its end."""
+    if match := re.fullmatch(r"(.*?)(?:\. (.*)| \(((?:[^()]|\([^()]*\))*)\))", title):
+        short, *rest = match.groups()
+        text = rest[0] or rest[1]
+        return short, f"{text[0].upper()}{text[1:]}.\n\n"
+    return title, ""
+
+
+def _without_title(lines: list[str]) -> list[str]:
+    """The lines of a table below its own heading, which the page has already."""
+    return lines[1:] if lines and lines[0].startswith("#") else lines
 
 
 def _notes() -> str:
