@@ -123,7 +123,7 @@ RECIPES = [
 ]
 TABLE = Table(
     name="graphs",
-    title="Beyond the paper: classes of graphs and nodes (test accuracy in %) and links (AUC)",
+    title="Beyond the paper: classes of graphs and nodes, and links (test accuracy in %, AUC)",
     datasets=tuple(SETTINGS),
     rows=("Cheap", "MLP", "GCN", "GIN", "Ours"),
     metrics=("accuracy", "AUC"),
