@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from sklearn.utils import estimator_checks
 
 import anyorder.estimators as estimators
 from anyorder.estimators import HyperedgePredictor, HypergraphNodeClassifier, SetToGraph
+from anyorder.training.checkpoints import load_run
 
 SMALL = {"channels": 8, "layers": 1, "epochs": 4, "valid": 0.25}
 
@@ -77,6 +80,35 @@ def test_hyperedges_of_any_size():
     asked = [["a0", "a1", "a3"], ["a0", "b4"]]
     assert model.predict_proba(asked).shape == (2, 2) and set(model.predict(asked)) <= {0, 1}
     assert 0 <= model.score(asked, [1, 0]) <= 1
+
+
+def test_tuples_whose_places_have_kinds(tmp_path):
+    random = np.random.default_rng(0)
+    rows = [(f"u{n % 9}", f"i{n % 3 + 3 * random.integers(3)}", f"t{n % 3}") for n in range(60)]  # all of one group
+    model = HyperedgePredictor(kinds=("user", "item", "tag"), epochs=15).fit(rows)
+    asked = [("u0", "i0", "t0"), ("u0", "i1", "t2"), ("u1", "i4", "t1"), ("u1", "i3", "t0")]
+    assert model.predict_proba(asked).shape == (4, 2)
+    assert model.score(asked, [1, 0, 1, 0]) > 0.5
+    model.save(tmp_path / "model")
+    again = HyperedgePredictor.load(tmp_path / "model")
+    assert again.kinds == ("user", "item", "tag")
+    np.testing.assert_allclose(again.predict_proba(asked), model.predict_proba(asked), rtol=1e-5)
+    np.testing.assert_allclose(model.predict_proba(np.array(asked)), model.predict_proba(asked))
+    with pytest.raises(ValueError, match=r"tuple 0 must have a name for each of \('user', 'item', 'tag'\)"):
+        model.predict([("u0", "i0")])
+
+
+def test_all_that_is_known_is_learned_from():
+    """No part of what a user gives is kept for a test that an estimator has no use for."""
+    edges, teams = two_teams()
+    nodes = HypergraphNodeClassifier(epochs=1).fit(edges, teams)
+    run = load_run(Path(nodes._folder))[0]
+    parts = run.task.load(seed=run.seed, data_dir=None)
+    assert len({*parts.train.nodes.tolist(), *parts.valid.nodes.tolist()}) == len(teams)
+    sets = HyperedgePredictor(epochs=1).fit(edges)
+    run = load_run(Path(sets._folder))[0]
+    parts = run.task.load(seed=run.seed, data_dir=None)
+    assert len(parts.train[0].positives) + len(parts.valid[0].positives) == len({frozenset(edge) for edge in edges})
 
 
 @pytest.mark.parametrize(

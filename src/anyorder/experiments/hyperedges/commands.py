@@ -99,7 +99,6 @@ def _train(args: argparse.Namespace) -> int:
     args.batch_size, args.learning_rate = args.batch_size or 256, args.learning_rate or 1e-3
     _take(args)
     from anyorder.training.registry import function
-    from anyorder.training.run import Optimiser, Run, Schedule
 
     if args.data is None:
         if args.columns or args.weight:
@@ -112,19 +111,36 @@ def _train(args: argparse.Namespace) -> int:
             f"{args.model} scores hyperedges of any size, --edges or --hif: expected one of {', '.join(MODELS)}"
         )
     folder = model_folder(args, "hyperedges", args.data.stem)
-    kind: Any = "rmsprop" if args.model == "hyper-sagnn-walks" else "adam"
-    ours = args.model.startswith("ours")  # as in the table: overfits later, and validation has less noise
-    run = Run(
-        _task(args),
-        model_config(args.model),
-        Optimiser(kind, args.learning_rate, average=0.9 if ours else 0.0),
-        Schedule(epochs=args.epochs, patience=args.patience, decay="linear" if ours else "none"),
-        batch_size=args.batch_size,
-        eval_batch_size=4096,
-        seed=args.seed,
-    )
+    names = ("epochs", "patience", "learning_rate", "batch_size", "seed")
+    run = own_run(_task(args), args.model, **{name: getattr(args, name) for name in names})
     use = f"anyorder predict {folder} --candidates FILE  (scores tuples, --complete ranks what fits others)"
     return train(run, args, folder, kind="hyperedges", data=args.data.name, use=use)
+
+
+def own_run(
+    task: Any,
+    model: str,
+    *,
+    epochs: int,
+    patience: int | None = 20,
+    learning_rate: float = 1e-3,
+    batch_size: int = 256,
+    seed: int = 0,
+) -> Any:
+    """The run of a model on a user's tuples."""
+    from anyorder.training.run import Optimiser, Run, Schedule
+
+    kind: Any = "rmsprop" if model == "hyper-sagnn-walks" else "adam"
+    ours = model.startswith("ours")  # as in the table: overfits later, and validation has less noise
+    return Run(
+        task,
+        model_config(model),
+        Optimiser(kind, learning_rate, average=0.9 if ours else 0.0),
+        Schedule(epochs=epochs, patience=patience, decay="linear" if ours else "none"),
+        batch_size=batch_size,
+        eval_batch_size=4096,
+        seed=seed,
+    )
 
 
 def _task(args: argparse.Namespace) -> Any:

@@ -250,15 +250,20 @@ def _check_shares(train: float, valid: float) -> None:
 def stratified_split(nodes: Tensor, labels: Tensor, *, seed: int, train: float = 0.5, valid: float = 0.25) -> NodeSplit:
     """Like ``random_split`` with the same shares of each class, but for rounding."""
     _check_shares(train, valid)
+    return NodeSplit(*stratified_parts(nodes, labels, seed=seed, until=(train, train + valid)))
+
+
+def stratified_parts(nodes: Tensor, labels: Tensor, *, seed: int, until: Sequence[float]) -> list[Tensor]:
+    """Nodes at random in parts of all classes alike; ``until`` is the share of the nodes before each part but the first."""
     mixed = nodes[torch.randperm(len(nodes), generator=torch.Generator().manual_seed(seed))]
     order = mixed[labels[mixed].argsort(stable=True)]
     ends = torch.bincount(labels[order]).cumsum(0)
-    parts: list[list[Tensor]] = [[], [], []]
+    parts: list[list[Tensor]] = [[] for _ in range(len(until) + 1)]
     for begin, end in pairwise([0, *ends.tolist()]):
-        cuts = [round(share * end) - round(share * begin) for share in (train, train + valid)]
+        cuts = [round(share * end) - round(share * begin) for share in until]
         for part, piece in zip(parts, order[begin:end].tensor_split(cuts), strict=True):
             part.append(piece)
-    return NodeSplit(*(torch.cat(part).sort().values for part in parts))
+    return [torch.cat(part).sort().values for part in parts]
 
 
 def split_around(train: Tensor, nodes: Tensor, *, num_valid: int, seed: int) -> NodeSplit:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from anyorder.experiments.hypergraphs.data import UNKNOWN, NamedHypergraph, NodeSplit, stratified_split
+from anyorder.experiments.hypergraphs.data import UNKNOWN, NamedHypergraph, NodeSplit, stratified_parts, stratified_split
 from anyorder.experiments.hypergraphs.files import read_edge_list, read_hif_hypergraph
 from anyorder.experiments.hypergraphs.structure import is_bare, with_spectrum
 from anyorder.experiments.hypergraphs.task import NodeClassification
@@ -105,9 +105,8 @@ class OwnNodes(ChoosesThenTrainsOnAll, NodeClassification):
             return NodeSplit(*(torch.from_numpy(part).sort().values for part in (found.train, found.valid, found.test)))
         if self._has_test:
             return stratified_split(known, labels, seed=seed, train=self.train_share, valid=self.valid_share)
-        split = stratified_split(known, labels, seed=seed, train=self.train_share, valid=self.valid_share / 2)
-        held = torch.cat([split.valid, split.test]).sort().values
-        return NodeSplit(known.sort().values if self.everything else split.train, held, held, overlap=True)
+        train, held = stratified_parts(known, labels, seed=seed, until=(self.train_share,))
+        return NodeSplit(known.sort().values if self.everything else train, held, held, overlap=True)
 
     def describe(self, splits: Splits) -> list[str]:
         """What is in the data and what nodes are known by, a line each."""
