@@ -135,6 +135,20 @@ def test_a_configuration_cannot_ask_for_more_than_the_weights_hold(setting, trai
         load_model(tmp_path / "run")
 
 
+@pytest.mark.parametrize("channels", [10**7, 2**31])
+def test_not_even_one_beyond_all_sizes_takes_memory(channels, tmp_path):
+    """The shapes of such a model cannot be worked out without memory: a product of its widths overflows."""
+    pytest.importorskip("torch_geometric")
+    carry_out(chains("gcn"), tmp_path / "run", QUIET)
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    config["run"]["model"]["channels"] = channels
+    del config["sha256"]
+    (tmp_path / "run" / "config.json").write_text(json.dumps(config))
+    with pytest.raises(InputError, match=r"config\.json|model\.safetensors does not belong") as caught:
+        load_model(tmp_path / "run")
+    assert "memory" not in str(caught.value)
+
+
 @pytest.mark.parametrize("recipe", ["../../outside", "/tmp/outside", "chains/../../outside", "a/./b", "a//b", ""])
 def test_a_record_cannot_lead_out_of_the_folder(recipe, trained, tmp_path):
     record = dataclasses.replace(Record.read(trained / "record.json"), recipe=recipe, overrides=())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +19,7 @@ from anyorder.training.shapes import Shapes
 from anyorder.weights import WEIGHTS, check_weights, read_weights, save_weights
 
 LAST = "last.ckpt"
+_LARGE = 2**24  # a setting above it needs as many weights
 SHIPPED = Path(anyorder.__file__).parent / "checkpoints"
 
 
@@ -139,6 +141,18 @@ def _check_size(path: Path, weights: dict[str, Tensor], run: Run, shapes: Shapes
         with torch.device("meta"), warnings.catch_warnings():  # shapes without numbers
             warnings.simplefilter("ignore", UserWarning)  # of layers without channels
             planned = run.model.build(shapes)
-    except (RuntimeError, NotImplementedError):  # a model that works with numbers while it is built
+    except (RuntimeError, NotImplementedError):  # a model that works with numbers while it is built, or one beyond all sizes
+        largest, held = _largest(to_data(run.model)), sum(each.numel() for each in weights.values())
+        if largest > max(_LARGE, held):
+            raise InputError(f"the model has a setting of {largest}, and {path} only {held} weights") from None
         return
     check_weights(path, weights, planned)
+
+
+def _largest(value: Any) -> int:
+    """The largest whole number in a configuration."""
+    if isinstance(value, dict):
+        return max(map(_largest, value.values()), default=0)
+    if isinstance(value, list):
+        return max(map(_largest, value), default=0)
+    return value if isinstance(value, int) else 0
