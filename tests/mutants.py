@@ -1,7 +1,8 @@
 """``python -m mutants --sample 60``: small faults put into algebra, layouts and layers, and how many the tests see.
 
 Each fault is one changed operator, comparison, condition or constant, drawn by a seed. A process that has imported torch
-forks, imports the package with the fault in it and runs the tests of the mirrored folder until the first one fails.
+forks, imports the package with the fault in it and runs tests until the first one fails: those of the mirrored folder, the
+examples of the folder itself, then those of the layers, which all of it serves.
 """
 
 from __future__ import annotations
@@ -33,7 +34,12 @@ OPERATORS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast
 OPERATORS |= {ast.Mod: ast.FloorDiv, ast.Pow: ast.Mult, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.MatMult: ast.Add}
 PICTURES = ("draw.py",)
 """Files of nothing but coordinates."""
-SLOW = 240.0
+TESTS = {
+    "algebra": ("tests/algebra", "src/anyorder/algebra", "tests/layers"),
+    "layouts": ("tests/layouts", "src/anyorder/layouts", "tests/layers"),
+    "layers": ("tests/layers", "src/anyorder/layers", "tests/models"),
+}
+SLOW = 900.0
 """Seconds after which a fault counts as seen: it makes something that does not end."""
 
 
@@ -172,7 +178,7 @@ def _tests(folder: str) -> int:
 
     options = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:randomly", "-m", "not slow"]
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-        return int(pytest.main([*options, str(ROOT / "tests" / folder)]))
+        return int(pytest.main([*options, *(str(ROOT / place) for place in TESTS[folder])]))
 
 
 def main() -> int:
