@@ -7,7 +7,7 @@ LOG := $(VENV)/pip.log
 EXTRAS := fast,train,pyg,molecules,jets,hypergraphs,plot,onnx,dev
 export OMP_NUM_THREADS ?= 2
 
-.PHONY: demo test test-slow check setup bench clean fuzz kill docs test-browser
+.PHONY: demo test test-slow check setup bench clean fuzz kill coverage docs test-browser
 
 # Table 1 of the paper on the quick scale: a few minutes on two cores.
 demo: setup
@@ -29,6 +29,13 @@ test-slow: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow
 
 check: test test-slow
+
+# Which lines and branches of the package the tests reach, those of processes that they start too.
+coverage: setup
+	rm -f .coverage .coverage.*
+	OMP_NUM_THREADS=1 $(BIN)/python -m coverage run -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m coverage combine -q
+	$(BIN)/python -m coverage report --skip-covered --sort=cover
 
 # Every reader against files changed at random: a table of outcomes, exit code 1 if one is not ours.
 MINUTES ?= 10
