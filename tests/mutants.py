@@ -62,7 +62,9 @@ class Mutant:
 
 
 def places(tree: ast.AST) -> Iterator[tuple[ast.AST, str]]:
-    """Nodes that can be changed, with words for the fault; annotations and the words of errors are left alone."""
+    """Nodes that can be changed, with words for the fault; annotations, fields and the words of errors are left alone."""
+    if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id in ("field", "get_close_matches"):
+        return  # whether a field is printed; how many names are compared
     for field, value in ast.iter_fields(tree):
         if field in ("annotation", "returns", "decorator_list") or isinstance(tree, (ast.Raise, ast.JoinedStr, ast.Assert)):
             continue
