@@ -73,6 +73,7 @@ BAD_ARRAYS = {
     "texts that are none": (npy(HUGE.replace("<i8", "<U1").replace("1000000000000", "1"), b"\xff" * 4), "are no characters"),
     "half of a pair": (npy(HUGE.replace("<i8", ">U1").replace("1000000000000", "1"), b"\0\0\xd8\0"), "are no characters"),
     "too little": (npy(HUGE.replace("1000000000000", "3"), b"12345678"), "announces 24"),
+    "a number as Python 2 wrote it": (npy(HUGE.replace("1000000000000", "3L"), b"12345678"), "announces 24"),
     "too much": (npy(HUGE.replace("1000000000000", "1"), bytes(16)), "longer than its header"),
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import math
+import warnings
 import zipfile
 from collections.abc import Iterable
 from os import PathLike
@@ -36,7 +37,8 @@ def read_arrays(
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist")
-    with reading(path, "a whole NPZ file of plain arrays"):
+    with reading(path, "a whole NPZ file of plain arrays"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of headers as Python 2 wrote them
         if not zipfile.is_zipfile(path):
             raise InputError(f"{path} is not a whole NPZ file: expected a zip archive, as numpy.savez writes it")
         with zipfile.ZipFile(path) as archive:

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import random
 import shutil
+import zipfile
 
 import pytest
 import safetensors.torch
@@ -109,6 +110,18 @@ def test_weights_and_states_without_a_checksum_are_read(trained, tmp_path):
     state = read_state(trained / "last.ckpt")
     torch.save(state, tmp_path / "old.ckpt")
     assert read_state(tmp_path / "old.ckpt")["global_step"] == state["global_step"]
+
+
+def test_a_state_cannot_announce_more_than_its_file_holds(trained, tmp_path):
+    torch.save(read_state(trained / "last.ckpt"), tmp_path / "old.ckpt")
+    raw = bytearray((tmp_path / "old.ckpt").read_bytes())
+    with zipfile.ZipFile(tmp_path / "old.ckpt") as archive:
+        last = archive.infolist()[-1]
+    entry = raw.rindex(b"PK\x01\x02", 0, raw.rindex(last.filename.encode()))  # of the directory at the end of the file
+    raw[entry + 20 : entry + 28] = (2**32 - 2).to_bytes(4, "little") * 2
+    (tmp_path / "bad.ckpt").write_bytes(bytes(raw))
+    with pytest.raises(InputError, match=r"bad\.ckpt: its part .* announces 4,294,967,294 bytes"):
+        read_state(tmp_path / "bad.ckpt")
 
 
 def test_the_checksum_is_in_the_file_itself(trained):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import io
 import warnings
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,9 @@ def read_state(path: Path) -> dict[str, Any]:
         raise FileNotFoundError(f"{path} does not exist: there is nothing to resume")
     with reading(path, "a whole training state of anyorder and was not read"), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of damaged headers: what is wrong is said once
-        state = torch.load(io.BytesIO(_opened(path.read_bytes())), map_location="cpu", weights_only=True)
+        raw = _opened(path.read_bytes())
+        _check_members(raw)
+        state = torch.load(io.BytesIO(raw), map_location="cpu", weights_only=True)
     known = isinstance(state, dict) and all(isinstance(state.get(key), dict) for key in _PARTS)
     if not known or not isinstance(state.get("global_step"), int):
         raise InputError(f"{path} is not a training state of anyorder: remove it to start the run anew")
@@ -75,6 +78,14 @@ def _opened(raw: bytes) -> bytes:
     if hashlib.sha256(inner).hexdigest().encode() != raw[start + len(_SEAL) :]:
         raise InputError("its bytes do not have the checksum that was written with them")
     return inner
+
+
+def _check_members(raw: bytes) -> None:
+    """Refuse a zip file whose parts announce more than it holds: torch stores them as they are, and takes memory first."""
+    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+        for info in archive.infolist():
+            if info.file_size > len(raw):
+                raise InputError(f"its part {info.filename!r} announces {info.file_size:,} bytes, and it has {len(raw):,}")
 
 
 def check_state(path: Path, state: dict[str, Any], model: nn.Module) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from anyorder.experiments.set_to_graph import jets as jets_module
 from anyorder.experiments.set_to_graph.jet_statistics import OFFICIAL_STATISTICS, statistics, statistics_table
 from anyorder.experiments.set_to_graph.jets import (
     FEATURES,
@@ -171,6 +172,19 @@ class TestFiles:
     def test_missing_branches_are_named(self, tmp_path: Path) -> None:
         path = write_tree(tmp_path / "jets.root", columns([2, 2], trk_pt=None, jet_M=None))
         with pytest.raises(JetFileError, match=r"lacks the branches \['trk_pt', 'jet_M'\]; it has .*trk_d0"):
+            read_jets(path)
+
+    def test_branches_of_different_lengths_are_named(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Damaged bytes can make a branch shorter; uproot reads it without a word."""
+        path = write_tree(tmp_path / "jets.root", columns([2, 3]))
+        read = jets_module._branches
+
+        def shorter(*given: Any) -> dict[str, Any]:
+            found = dict(read(*given))
+            return {**found, "jet_M": found["jet_M"][:1]}
+
+        monkeypatch.setattr(jets_module, "_branches", shorter)
+        with pytest.raises(JetFileError, match=r"different numbers of jets.*'jet_M': 1"):
             read_jets(path)
 
     def test_another_tree_name(self, tmp_path: Path) -> None:

@@ -196,6 +196,9 @@ def _read(path: str | Path, *, fewest: int, labelled: bool, skip_non_finite: boo
         raise
     except Exception as error:  # damaged bytes surface as any error of the decoders below
         raise JetFileError(f"{path} is a damaged ROOT file: {type(error).__name__}: {error}") from error
+    lengths = {name: len(array) for name, array in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        raise JetFileError(f"{path} is a damaged ROOT file: its branches have different numbers of jets, {lengths}")
     flat = {name: ak.to_numpy(ak.flatten(array)) for name, array in arrays.items() if array.ndim == 2}
     counts = _track_counts({name: ak.to_numpy(ak.num(arrays[name])) for name in flat}, path)
     jets = np.stack([ak.to_numpy(arrays[name]) for name in JET_FEATURES], axis=1).astype(np.float32)
