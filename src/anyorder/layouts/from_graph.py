@@ -88,7 +88,23 @@ class DistinctTuples(Tuples):
 
 
 @dataclass(frozen=True)
-class ConnectedTuples(Tuples):
+class _TuplesOfSets(Tuples):
+    """A rule that does not look at the order of the nodes: it names sets, and tuples are these in all orders."""
+
+    @abstractmethod
+    def _sets(self, graph: IndexSet, order: int, limit: int) -> Tensor:
+        """(sets, order): each in ascending order."""
+
+    def count(self, graph: IndexSet, order: int) -> int:
+        _check(graph, order)
+        return len(self._sets(graph, order, room(order))) * factorial(order)
+
+    def _write(self, graph: IndexSet, order: int, limit: int) -> IndexSet:
+        return _all_orders(self._sets(graph, order, limit), graph)
+
+
+@dataclass(frozen=True)
+class ConnectedTuples(_TuplesOfSets):
     """Tuples of distinct nodes that induce a connected subgraph, or one of at most ``components`` connected parts.
 
     >>> path = SparseIndexSet(torch.tensor([[0, 1], [1, 0], [1, 2], [2, 1]]), num_nodes=3)
@@ -105,19 +121,12 @@ class ConnectedTuples(Tuples):
         if self.components < 1:
             raise ValueError(f"a subgraph has at least 1 component, got {self.components}")
 
-    def count(self, graph: IndexSet, order: int) -> int:
-        _check(graph, order)
-        return len(self._sets(graph, order, room(order))) * factorial(order)
-
-    def _write(self, graph: IndexSet, order: int, limit: int) -> IndexSet:
-        return _all_orders(self._sets(graph, order, limit), graph)
-
     def _sets(self, graph: IndexSet, order: int, limit: int) -> Tensor:
         return graph._once(("connected", self.components, order), lambda: _parts(graph, order, self.components, limit))
 
 
 @dataclass(frozen=True)
-class TuplesWithin(Tuples):
+class TuplesWithin(_TuplesOfSets):
     """Tuples of distinct nodes that are pairwise at most ``hops`` apart.
 
     >>> path = SparseIndexSet(torch.tensor([[0, 1], [1, 0], [1, 2], [2, 1]]), num_nodes=3)
@@ -133,13 +142,6 @@ class TuplesWithin(Tuples):
     def __post_init__(self) -> None:
         if self.hops < 1:
             raise ValueError(f"tuples within a number of hops take at least 1 hop, got {self.hops}")
-
-    def count(self, graph: IndexSet, order: int) -> int:
-        _check(graph, order)
-        return len(self._sets(graph, order, room(order))) * factorial(order)
-
-    def _write(self, graph: IndexSet, order: int, limit: int) -> IndexSet:
-        return _all_orders(self._sets(graph, order, limit), graph)
 
     def _sets(self, graph: IndexSet, order: int, limit: int) -> Tensor:
         return graph._once(("within", self.hops, order), lambda: near_sets(graph, order, self.hops, limit))
