@@ -20,7 +20,7 @@ from torch import nn
 from anyorder.files import remove_unfinished
 from anyorder.ops.backends import use_compiling
 from anyorder.training.checkpoints import LAST, load_run, save_config, save_model
-from anyorder.training.config import from_data, to_data
+from anyorder.training.config import from_data
 from anyorder.training.jobs import JOB, Job
 from anyorder.training.keeper import Keeper
 from anyorder.training.loaders import Loaders
@@ -28,7 +28,7 @@ from anyorder.training.lock import holding
 from anyorder.training.machine import Machine
 from anyorder.training.module import TaskModule
 from anyorder.training.processes import is_main, naming_lost_peers
-from anyorder.training.records import RECORD, Record, commit, hardware, now, split_metrics, versions, write_record
+from anyorder.training.records import RECORD, Record, write_record
 from anyorder.training.run import DirectTask, Run, Splits
 from anyorder.training.signals import Stopped, heeding_signals
 from anyorder.training.states import MARK, check_state, read_state
@@ -215,24 +215,12 @@ def _finish(folder: Path, record: Record, run: Run, model: nn.Module, splits: Sp
 
 
 def _record(job: Job, machine: Machine, module: TaskModule, keeper: Keeper) -> Record:
-    run = job.run
-    return Record(
-        recipe=job.recipe,
-        table=job.table,
-        dataset=job.dataset,
-        row=job.row,
-        scale=run.scale,
-        seed=run.seed,
-        reduced=run.reduced,
-        overrides=job.overrides,
-        config=to_data(run),
-        metrics=split_metrics({**module.tested, **run.task.from_history(module.history)}),
-        history=module.history,
-        wall_seconds=round(keeper.seconds, 3),
+    return job.record(
+        {**module.tested, **job.run.task.from_history(module.history)},
+        module.history,
+        seconds=keeper.seconds,
         parameters=sum(weight.numel() for weight in module.model.parameters()),
-        versions=versions(),
-        commit=commit(),
-        hardware={**hardware(), "processes": machine.processes, "precision": machine.precision},
-        finished=now(),
+        processes=machine.processes,
+        precision=machine.precision,
         unfinished=keeper.unfinished,
     )

@@ -9,8 +9,9 @@ from pathlib import Path
 from anyorder.errors import InputError, is_control, reading
 from anyorder.files import read_sealed_json, write_sealed_json
 from anyorder.training.checkpoints import load_run
-from anyorder.training.config import override
+from anyorder.training.config import override, to_data
 from anyorder.training.machine import Machine
+from anyorder.training.records import Record, commit, hardware, now, split_metrics, versions
 from anyorder.training.run import Recipe, Run, Scale
 
 JOB = "job.json"
@@ -42,6 +43,39 @@ class Job:
         if len(variant) > 120:  # file systems allow 255 bytes
             variant = "--" + hashlib.sha256(variant.encode()).hexdigest()[:12]
         return out / self.recipe / self.run.scale / f"seed-{self.run.seed}{variant}"
+
+    def record(
+        self,
+        metrics: dict[str, float],
+        history: list[dict[str, float]],
+        *,
+        seconds: float,
+        parameters: int = 0,
+        processes: int = 1,
+        precision: str = "64",
+        unfinished: str = "",
+    ) -> Record:
+        """What came of it, with all that tells who made it, how and where."""
+        return Record(
+            recipe=self.recipe,
+            table=self.table,
+            dataset=self.dataset,
+            row=self.row,
+            scale=self.run.scale,
+            seed=self.run.seed,
+            reduced=self.run.reduced,
+            overrides=self.overrides,
+            config=to_data(self.run),
+            metrics=split_metrics(metrics),
+            history=history,
+            wall_seconds=round(seconds, 3),
+            parameters=parameters,
+            versions=versions(),
+            commit=commit(),
+            hardware={**hardware(), "processes": processes, "precision": precision},
+            finished=now(),
+            unfinished=unfinished,
+        )
 
     def write(self, folder: Path, machine: Machine) -> None:
         names = {"recipe": self.recipe, "table": self.table, "dataset": self.dataset, "row": self.row}

@@ -140,7 +140,7 @@ def test_the_picture_is_drawn_from_records(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     verdict = judge_exactly(Pair("basic", 0, skip_links(9, 2), skip_links(9, 3)), 3)
     job = Job.of(find("expressivity/brec/3-wl"), scale="quick", seed=0)
-    record = make_record(job, Machine(), [verdict], 400)
+    record = make_record(job, [verdict], 400)
     assert (record.metrics["basic"]["pairs"], record.metrics["CFI"]["judged"]) == (1.0, 0.0)
     assert record.unfinished == "1 of 400 pairs"
     assert draw_orders([record], tmp_path / "orders.png").stat().st_size > 5000

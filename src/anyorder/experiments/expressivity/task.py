@@ -14,9 +14,10 @@ from anyorder.experiments.expressivity.models import GraphModel
 from anyorder.experiments.expressivity.pairs import GROUPS, Pair, brec, csl, sr25
 from anyorder.experiments.expressivity.verdicts import Judge, Verdict, judge_exactly
 from anyorder.files import write_bytes
-from anyorder.training.config import configurable, to_data
+from anyorder.training.config import configurable
+from anyorder.training.jobs import Job
 from anyorder.training.lock import holding
-from anyorder.training.records import RECORD, Record, commit, hardware, now, split_metrics, versions
+from anyorder.training.records import RECORD, Record
 from anyorder.training.run import DirectTask, ModelConfig
 
 VERDICTS = "verdicts.jsonl"
@@ -65,7 +66,7 @@ class GraphPairs(DirectTask):
                     verdict = self._one(job.run.model, pair, job.run.seed)
                     done[pair.group, pair.number] = verdict
                     _append(folder / VERDICTS, verdict)
-            record = make_record(job, machine, list(done.values()), len(pairs))
+            record = make_record(job, list(done.values()), len(pairs))
             record.write(folder / RECORD)
         return record
 
@@ -97,32 +98,18 @@ def _line(verdict: Verdict) -> str:
     return json.dumps(verdict.to_data()) + "\n"
 
 
-def make_record(job: Any, machine: Any, verdicts: Sequence[Verdict], total: int) -> Record:
+def make_record(job: Job, verdicts: Sequence[Verdict], total: int) -> Record:
     """The record of some verdicts: counts for the whole and for each group, and each verdict in the history."""
-    run = job.run
-    groups = [*GROUPS] if run.task.dataset == "BREC" else [""]
+    groups = [*GROUPS] if getattr(job.run.task, "dataset", "") == "BREC" else [""]
     metrics = summarise(verdicts)
     for group in groups if len(groups) > 1 else ():
         own = [verdict for verdict in verdicts if verdict.group == group]
         metrics.update({f"{group}/{name}": value for name, value in summarise(own).items()})
-    return Record(
-        recipe=job.recipe,
-        table=job.table,
-        dataset=job.dataset,
-        row=job.row,
-        scale=run.scale,
-        seed=run.seed,
-        reduced=run.reduced,
-        overrides=job.overrides,
-        config=to_data(run),
-        metrics=split_metrics(metrics),
-        history=[verdict.to_floats(groups) for verdict in sorted(verdicts, key=lambda v: (groups.index(v.group), v.number))],
-        wall_seconds=round(sum(verdict.seconds for verdict in verdicts), 3),
-        parameters=0,
-        versions=versions(),
-        commit=commit(),
-        hardware={**hardware(), "processes": 1, "precision": "64"},
-        finished=now(),
+    ordered = sorted(verdicts, key=lambda verdict: (groups.index(verdict.group), verdict.number))
+    return job.record(
+        metrics,
+        [verdict.to_floats(groups) for verdict in ordered],
+        seconds=sum(verdict.seconds for verdict in verdicts),
         unfinished="" if len(verdicts) == total else f"{len(verdicts)} of {total} pairs",
     )
 
