@@ -17,6 +17,7 @@ import io
 import json
 import os
 import random
+import resource
 import sys
 import time
 from collections import Counter
@@ -39,6 +40,8 @@ TESTS = {
     "layouts": ("tests/layouts", "src/anyorder/layouts", "tests/layers"),
     "layers": ("tests/layers", "src/anyorder/layers", "tests/models"),
 }
+MEMORY = 8 * 2**30
+"""Bytes; a fault that asks for more is seen."""
 SLOW = 900.0
 """Seconds after which a fault counts as seen: it makes something that does not end."""
 
@@ -160,6 +163,7 @@ def survives(mutant: Mutant) -> bool:
     if process == 0:
         code = 1
         try:
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
             sys.meta_path.insert(0, Loader(mutant))
             code = _tests(mutant.folder)
         finally:
