@@ -96,7 +96,7 @@ def scores(task: Task, collected: dict[str, Tensor]) -> tuple[Score, ...]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # redraws of few rows may lack a class
             try:
-                found = task.metrics({name: values[chosen] for name, values in collected.items()})
+                found = task.whole_metrics({name: values[chosen] for name, values in collected.items()})
             except ValueError:
                 continue
         for name in names:

@@ -176,6 +176,10 @@ class Task(ABC):
     def metrics(self, collected: dict[str, Tensor]) -> dict[str, float]:
         """Metrics of a whole split. ``part/metric`` belongs to the part of the dataset with that name."""
 
+    def whole_metrics(self, collected: dict[str, Tensor]) -> dict[str, float]:
+        """Those without a part, where they are cheaper by themselves: intervals are made of many redraws."""
+        return self.metrics(collected)
+
     @property
     def without_test(self) -> bool:
         """Whether own data have no test part: the same task with ``everything=True`` trains on all rows."""

@@ -16,18 +16,31 @@ def set_metrics(scores: Tensor, kinds: Tensor, sizes: Tensor) -> dict[str, float
 
     ``kinds`` is -1 for a hyperedge and the number of its kind for a negative; each hyperedge has as many of each kind.
     """
-    found = {}
-    for number, kind in enumerate(KINDS):
-        chosen = (kinds == -1) | (kinds == number)
-        found[kind] = _pair(scores[chosen], kinds[chosen] == -1)
-    whole = {name: sum(pair[place] for pair in found.values()) / len(found) for place, name in enumerate(("AUROC", "AP"))}
+    found = _by_kind(scores, kinds)
     parts = {NAMES[kind]: pair for kind, pair in found.items()}
     for name, (low, high) in SIZES.items():
         chosen = (sizes >= low) & (sizes <= high)
         if bool((chosen & (kinds == -1)).any()):
             parts[name] = _pair(scores[chosen], kinds[chosen] == -1)
     named = {f"{part}/{name}": pair[place] for part, pair in parts.items() for place, name in enumerate(("AUROC", "AP"))}
-    return {**whole, **named}
+    return {**_means(found), **named}
+
+
+def mean_metrics(scores: Tensor, kinds: Tensor) -> dict[str, float]:
+    """AUROC and AP as means over the kinds of negatives."""
+    return _means(_by_kind(scores, kinds))
+
+
+def _by_kind(scores: Tensor, kinds: Tensor) -> dict[str, tuple[float, float]]:
+    found: dict[str, tuple[float, float]] = {}
+    for number, kind in enumerate(KINDS):
+        chosen = (kinds == -1) | (kinds == number)
+        found[kind] = _pair(scores[chosen], kinds[chosen] == -1)
+    return found
+
+
+def _means(found: dict[str, tuple[float, float]]) -> dict[str, float]:
+    return {name: sum(pair[place] for pair in found.values()) / len(found) for place, name in enumerate(("AUROC", "AP"))}
 
 
 def _pair(scores: Tensor, labels: Tensor) -> tuple[float, float]:

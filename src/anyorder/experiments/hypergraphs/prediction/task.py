@@ -18,7 +18,7 @@ from torch.utils.data import Dataset
 
 from anyorder.experiments.hypergraphs.data import Hypergraph, NamedHypergraph, without_repeats
 from anyorder.experiments.hypergraphs.files import read_edge_list, read_hif_hypergraph, read_sets
-from anyorder.experiments.hypergraphs.prediction.measures import set_metrics
+from anyorder.experiments.hypergraphs.prediction.measures import mean_metrics, set_metrics
 from anyorder.experiments.hypergraphs.prediction.models import EdgeSetShapes, Observed, SetModel
 from anyorder.experiments.hypergraphs.prediction.negatives import KINDS, SetNegatives
 from anyorder.experiments.hypergraphs.prediction.pairs import PairsSeen
@@ -176,6 +176,9 @@ class HyperedgePrediction(Task):
 
     def metrics(self, collected: dict[str, Tensor]) -> dict[str, float]:
         return set_metrics(collected["score"], collected["kind"], collected["size"])
+
+    def whole_metrics(self, collected: dict[str, Tensor]) -> dict[str, float]:
+        return mean_metrics(collected["score"], collected["kind"])
 
     def predict(self, model: nn.Module, shapes: EdgeSetShapes, request: PredictRequest) -> str:
         """Score the sets of nodes of a file, one per line, after the observed hyperedges of the training."""
