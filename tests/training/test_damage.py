@@ -124,6 +124,14 @@ def test_a_state_cannot_announce_more_than_its_file_holds(trained, tmp_path):
         read_state(tmp_path / "bad.ckpt")
 
 
+def test_a_pickle_that_torch_asserts_against_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "bad.ckpt", "w") as archive:
+        archive.writestr("archive/data.pkl", b"\x80\x02K\x07Q.")  # 7 where the place of a tensor belongs
+        archive.writestr("archive/version", b"3\n")
+    with pytest.raises(InputError, match=r"bad\.ckpt: its pickle is damaged: .*tuple"):
+        read_state(tmp_path / "bad.ckpt")
+
+
 def test_the_checksum_is_in_the_file_itself(trained):
     with safetensors.safe_open(trained / "model.safetensors", framework="pt") as file:
         assert len(file.metadata()[CHECKSUM]) == 64

@@ -54,7 +54,10 @@ def read_state(path: Path) -> dict[str, Any]:
         warnings.simplefilter("ignore", UserWarning)  # of damaged headers: what is wrong is said once
         raw = _opened(path.read_bytes())
         _check_members(raw)
-        state = torch.load(io.BytesIO(raw), map_location="cpu", weights_only=True)
+        try:
+            state = torch.load(io.BytesIO(raw), map_location="cpu", weights_only=True)
+        except AssertionError as error:  # torch's own word for a damaged pickle
+            raise InputError(f"its pickle is damaged: {error}") from error
     known = isinstance(state, dict) and all(isinstance(state.get(key), dict) for key in _PARTS)
     if not known or not isinstance(state.get("global_step"), int):
         raise InputError(f"{path} is not a training state of anyorder: remove it to start the run anew")
