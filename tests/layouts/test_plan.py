@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 import oracles
 import strategies
-from anyorder import CompleteIndexSet, DenseIndexSet, SparseIndexSet
+from anyorder import CompleteIndexSet, DenseIndexSet, SparseIndexSet, SymmetricIndexSet
 from anyorder.algebra import attention_program, classes, linear_program
 from anyorder.layouts import Spread, tiles
+from anyorder.layouts.index_set import MOST_PLANS
 from anyorder.testing import random_index_set
 
 ORDERS = [(k, l) for k in range(4) for l in range(4) if k + l <= 4] + [(4, 1), (1, 4)]
@@ -240,3 +241,30 @@ class TestRefusals:
         source = SparseIndexSet(torch.tensor([[0, 1]]), num_nodes=2)
         with pytest.raises(ValueError, match="same device: expected cpu, got meta"):
             source.plan(source.to("meta"))
+
+
+class TestWhatIsKept:
+    """Plans towards several index sets are built once each, and no more are kept than a loop has use for."""
+
+    def test_plans_of_index_sets(self):
+        source = SparseIndexSet(torch.tensor([[0], [1]]), num_nodes=2)
+        targets = [SparseIndexSet(torch.tensor([[0]]), num_nodes=2) for _ in range(MOST_PLANS + 1)]
+        first = [source.plan(target) for target in targets[:-1]]
+        assert all(source.plan(target) is made for target, made in zip(targets, first, strict=False))
+        last = source.plan(targets[-1])
+        assert source.plan(targets[0]) is not first[0] and source.plan(targets[-1]) is last
+
+    def test_what_hyperedges_have_towards_others(self):
+        source, *targets = (SymmetricIndexSet(torch.tensor([[0, 1]]), num_nodes=2) for _ in range(MOST_PLANS + 2))
+        built: list[int] = []
+
+        def ask(number: int) -> None:
+            source.towards(targets[number], "this", lambda: built.append(number) or number)
+
+        for _ in range(2):
+            for number in range(MOST_PLANS):
+                ask(number)
+        assert built == list(range(MOST_PLANS))
+        for number in (MOST_PLANS, 1, MOST_PLANS, 0):  # the oldest had to go
+            ask(number)
+        assert built[MOST_PLANS:] == [MOST_PLANS, 0]

@@ -70,7 +70,7 @@ class SymmetricIndexSet(SparseIndexSet):
         found = next((made for other, made in known if other is target), None)
         if found is None:
             found = {}
-            del known[:-MOST_PLANS]
+            del known[: 1 - MOST_PLANS]
             known.append((target, found))
         if what not in found:
             refuse_in_graph()
