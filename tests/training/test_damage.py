@@ -156,13 +156,17 @@ def test_a_configuration_cannot_ask_for_more_than_the_weights_hold(setting, trai
         load_model(tmp_path / "run")
 
 
-@pytest.mark.parametrize("channels", [10**7, 2**31])
-def test_not_even_one_beyond_all_sizes_takes_memory(channels, tmp_path):
+@pytest.mark.parametrize(("where", "channels"), [("model", 10**7), ("model", 2**31), ("shapes", 2**31)])
+def test_not_even_one_beyond_all_sizes_takes_memory(where, channels, tmp_path):
     """The shapes of such a model cannot be worked out without memory: a product of its widths overflows."""
     pytest.importorskip("torch_geometric")
     carry_out(chains("gcn"), tmp_path / "run", QUIET)
     config = json.loads((tmp_path / "run" / "config.json").read_text())
-    config["run"]["model"]["channels"] = channels
+    if where == "model":
+        config["run"]["model"]["channels"] = channels
+    else:
+        config["shapes"] = {name: channels if name == "channels_in" else size for name, size in config["shapes"].items()}
+        assert channels in config["shapes"].values()
     del config["sha256"]
     (tmp_path / "run" / "config.json").write_text(json.dumps(config))
     with pytest.raises(InputError, match=r"config\.json|model\.safetensors does not belong") as caught:

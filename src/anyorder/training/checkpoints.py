@@ -142,9 +142,10 @@ def _check_size(path: Path, weights: dict[str, Tensor], run: Run, shapes: Shapes
             warnings.simplefilter("ignore", UserWarning)  # of layers without channels
             planned = run.model.build(shapes)
     except (RuntimeError, NotImplementedError):  # a model that works with numbers while it is built, or one beyond all sizes
-        largest, held = _largest(to_data(run.model)), sum(each.numel() for each in weights.values())
+        largest = max(_largest(to_data(run.model)), _largest(shapes.to_data()))
+        held = sum(each.numel() for each in weights.values())
         if largest > max(_LARGE, held):
-            raise InputError(f"the model has a setting of {largest}, and {path} only {held} weights") from None
+            raise InputError(f"the model has a size of {largest}, and {path} only {held} weights") from None
         return
     check_weights(path, weights, planned)
 

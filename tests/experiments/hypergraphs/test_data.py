@@ -3,9 +3,11 @@ from __future__ import annotations
 import gzip
 import json
 
+import numpy as np
 import pytest
 import torch
 
+from anyorder.errors import InputError
 from anyorder.experiments.hypergraphs.data import (
     UNKNOWN,
     Hypergraph,
@@ -16,7 +18,7 @@ from anyorder.experiments.hypergraphs.data import (
     stratified_split,
 )
 from anyorder.experiments.hypergraphs.files import read_edge_list, read_hif_hypergraph
-from anyorder.experiments.hypergraphs.published import SOURCES, noisy_classes, read_published
+from anyorder.experiments.hypergraphs.published import SOURCES, _read_citations, noisy_classes, read_published
 from anyorder.experiments.hypergraphs.structure import STRUCTURE, structural_features
 from data_folder import DATA
 
@@ -163,6 +165,14 @@ def test_rows_of_20news_are_matched_to_nodes_by_their_number():
     incidence = torch.zeros(graph.num_nodes, graph.num_edges)
     incidence[graph.members, graph.edge_of] = 1.0  # its hyperedges are its 100 words, and so are its features
     assert graph.node_features is not None and torch.equal(graph.node_features, incidence)
+
+
+@pytest.mark.parametrize("ends", [[0, 2, 1], [-5, 0, 1], [-(2**62), 0, 1], [0, 1]])
+def test_pointers_that_do_not_rise_are_refused_before_memory_is_taken(ends, tmp_path):
+    arrays = {"num_nodes": 2, "feat_shape": [2, 3], "feat_indptr": ends, "feat_indices": [0]}
+    np.savez(tmp_path / "c.npz", **{name: np.array(values) for name, values in arrays.items()})
+    with pytest.raises(InputError, match="feat_indptr must rise from 0 to the 1 features"):
+        _read_citations(tmp_path / "c.npz", 2)
 
 
 def test_an_unknown_hypergraph_is_refused_with_the_known_ones():
