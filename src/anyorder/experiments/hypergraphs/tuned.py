@@ -1,6 +1,7 @@
 """What `anyorder tune` chose on the quick scale, by validation alone; rows that are not here are as they were published.
 
-Each search had six trials (three on walmart-trips) on split 100, which no table reports. Its record is ``tuning.json`` beside the results of a row.
+Each search had six trials (three on walmart-trips) on split 100, which no table reports. Its record is
+``tuning.json`` beside the results of a row.
 """
 
 TUNED: dict[tuple[str, str], tuple[str, ...]] = {
