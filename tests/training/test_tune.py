@@ -90,7 +90,7 @@ def test_recipes_take_what_the_searches_chose():
     for path in (Path(__file__).parents[2] / "results").rglob(TUNING):
         data = json.loads(path.read_text())
         recipe = find(data["recipe"])
-        assert (len(data["trials"]), data["seeds"]) == (6, [100])
+        assert (len(data["trials"]), data["seeds"]) == (3 if "walmart" in data["recipe"] else 6, [100])
         if data["chosen"]:
             found[recipe.dataset, recipe.row] = tuple(data["chosen"])
     assert found == TUNED
