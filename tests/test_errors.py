@@ -181,3 +181,8 @@ def test_published_text_that_does_not_fit_is_ours_and_warns_of_nothing(content, 
     monkeypatch.setitem(published.SOURCES, "zoo", dataclasses.replace(published.SOURCES["zoo"], num_nodes=3))
     with pytest.raises(InputError, match=problem):
         published.read_published("zoo", data_dir=tmp_path)
+
+
+def test_brackets_without_end_in_a_setting_are_refused():
+    with pytest.raises(ValueError, match="epochs"):
+        override(Schedule(), f"epochs={'(' * 5000}1{')' * 5000}")

@@ -224,7 +224,7 @@ def _parse(text: str) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)  # of texts such as 1is: they are taken as they are
             return _evaluate(ast.parse(text, mode="eval").body)
-    except (SyntaxError, _NotAValue):
+    except (SyntaxError, MemoryError, _NotAValue):  # Python's word for brackets in brackets without end
         return text
 
 
