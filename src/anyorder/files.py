@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import shutil
 import tempfile
+import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -180,3 +182,13 @@ def refuse_halves(found: Any) -> None:
     elif isinstance(found, list | tuple):
         for part in found:
             refuse_halves(part)
+
+
+def check_members(raw: bytes) -> None:
+    """Refuse a zip file whose parts announce more than it holds: torch stores them as they are, and takes memory first."""
+    if not zipfile.is_zipfile(io.BytesIO(raw)):
+        return  # the old format of torch, or something else, of which torch says what it is
+    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+        for info in archive.infolist():
+            if info.file_size > len(raw):
+                raise InputError(f"its part {info.filename!r} announces {info.file_size:,} bytes, and it has {len(raw):,}")

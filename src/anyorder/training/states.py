@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import io
 import warnings
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from lightning.pytorch.plugins.io import CheckpointIO
 from torch import nn
 
 from anyorder.errors import InputError, reading
-from anyorder.files import write_bytes
+from anyorder.files import check_members, write_bytes
 from anyorder.weights import check_weights
 
 MARK = "anyorder"
@@ -53,7 +52,7 @@ def read_state(path: Path) -> dict[str, Any]:
     with reading(path, "a whole training state of anyorder and was not read"), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of damaged headers: what is wrong is said once
         raw = _opened(path.read_bytes())
-        _check_members(raw)
+        check_members(raw)
         try:
             state = torch.load(io.BytesIO(raw), map_location="cpu", weights_only=True)
         except AssertionError as error:  # torch's own word for a damaged pickle
@@ -81,14 +80,6 @@ def _opened(raw: bytes) -> bytes:
     if hashlib.sha256(inner).hexdigest().encode() != raw[start + len(_SEAL) :]:
         raise InputError("its bytes do not have the checksum that was written with them")
     return inner
-
-
-def _check_members(raw: bytes) -> None:
-    """Refuse a zip file whose parts announce more than it holds: torch stores them as they are, and takes memory first."""
-    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
-        for info in archive.infolist():
-            if info.file_size > len(raw):
-                raise InputError(f"its part {info.filename!r} announces {info.file_size:,} bytes, and it has {len(raw):,}")
 
 
 def check_state(path: Path, state: dict[str, Any], model: nn.Module) -> None:

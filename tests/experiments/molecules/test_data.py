@@ -439,6 +439,24 @@ class TestOfficialFolder:
         assert b"cnumpy.core.multiarray\n" in old.read_bytes()
         assert load_split(old)["train"].tolist() == load_split(new)["train"].tolist() == [2, 0]
 
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [
+            (b"X\x02\x00\x00\x00i8", b"X\x02\x00\x00\x00O8"),
+            (b"X\x01\x00\x00\x00<", b"X\x01\x00\x00\x00q"),
+            (b"K\x02\x85", b"K\x09\x85"),
+        ],
+    )
+    def test_damaged_states_of_arrays_are_refused(self, tmp_path: Path, one: bytes, other: bytes) -> None:
+        """Numpy's own functions would end the process on some of them."""
+        torch.save({"train": np.array([2, 0]), "valid": np.array([1, 3])}, tmp_path / "new.pt")
+        with zipfile.ZipFile(tmp_path / "new.pt") as source, zipfile.ZipFile(tmp_path / "s.pt", "w") as target:
+            for entry in source.infolist():
+                target.writestr(entry, source.read(entry).replace(one, other))
+        assert one in (tmp_path / "new.pt").read_bytes()
+        with pytest.raises(InputError, match=r"s\.pt"):
+            load_split(tmp_path / "s.pt")
+
     def test_runs_no_code_from_a_split(self, tmp_path: Path) -> None:
         class Evil:
             def __reduce__(self) -> Any:

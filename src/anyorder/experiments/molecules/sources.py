@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from anyorder.errors import InputError, reading
 from anyorder.experiments.molecules.graphs import SmilesRow
-from anyorder.files import file_digest
+from anyorder.experiments.molecules.saved_arrays import SavedArray, saved_arrays
+from anyorder.files import check_members, file_digest
 
 Split = Mapping[str, NDArray[np.int64]]
 
@@ -182,19 +183,12 @@ def load_split(path: Path) -> Split:
     """Read a ``split_dict.pt`` (a dict of integer arrays saved by torch) without running code from the file."""
     import torch
 
-    reconstruct = np.empty(0).__reduce__()[0]
-    allowed = [
-        np.ndarray,
-        np.dtype,
-        type(np.dtype(np.int64)),
-        type(np.dtype(np.int32)),
-        (reconstruct, "numpy.core.multiarray._reconstruct"),  # as numpy 1 wrote it
-        (reconstruct, "numpy._core.multiarray._reconstruct"),
-    ]
     quiet = warnings.catch_warnings()
-    with reading(path, "a split that torch has saved"), quiet, torch.serialization.safe_globals(cast(Any, allowed)):
+    with reading(path, "a split that torch has saved"), quiet, torch.serialization.safe_globals(saved_arrays()):
         warnings.simplefilter("ignore", UserWarning)  # of damaged headers: what is wrong is said once
-        loaded = torch.load(path, weights_only=True)
+        raw = path.read_bytes()
+        check_members(raw)
+        loaded = torch.load(io.BytesIO(raw), weights_only=True)
     with reading(path):
         if not isinstance(loaded, dict) or not {"train", "valid"} <= set(loaded):
             raise InputError(f"{path} must hold a dict with the parts train and valid, got {_shape_of(loaded)}")
@@ -204,7 +198,7 @@ def load_split(path: Path) -> Split:
 
 
 def _rows_of(part: object, rows: object) -> NDArray[np.int64]:
-    array = np.asarray(rows)
+    array = rows.rows if isinstance(rows, SavedArray) else np.asarray(rows)
     if array.dtype.kind not in "iu":
         raise InputError(f"the part {part!r} must be row numbers, got {array.dtype}")
     return array.astype(np.int64).reshape(-1)
