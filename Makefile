@@ -33,7 +33,7 @@ check: test test-slow
 # Which lines and branches of the package the tests reach, those of processes that they start too.
 coverage: setup
 	rm -f .coverage .coverage.*
-	OMP_NUM_THREADS=1 $(BIN)/python -m coverage run -m pytest -n 2 -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m coverage run -m pytest -m "not slow"
 	$(BIN)/python -m coverage combine -q
 	$(BIN)/python -m coverage report --skip-covered --sort=cover
 
