@@ -164,11 +164,17 @@ def train(run: Any, args: argparse.Namespace, folder: Path, *, kind: str, data: 
 
 def with_folds(run: Any, args: argparse.Namespace) -> Any:
     """The run on the first of the folds, if there are any."""
-    if not args.folds:
-        return run
-    if args.test == 0:
+    check_folds(args)
+    return replace(run, task=replace(run.task, folds=args.folds)) if args.folds else run
+
+
+def check_folds(args: argparse.Namespace) -> None:
+    """Refuse folds together with parts that are given otherwise."""
+    if args.folds and args.test == 0:
         raise ValueError("--folds tests on every part in turn and --test 0 on none: take one of them")
-    return replace(run, task=replace(run.task, folds=args.folds))
+    given = [name for name in ("split", "valid_data", "test_data") if getattr(args, name, None)]
+    if args.folds and given:
+        raise ValueError(f"--folds cuts parts, and --{given[0].replace('_', '-')} names them: take one of them")
 
 
 def each_fold(run: Any, args: argparse.Namespace, folder: Path, job: dict[str, Any]) -> int:

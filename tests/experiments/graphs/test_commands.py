@@ -86,6 +86,12 @@ def test_folds_have_a_mean_and_a_deviation(files, capsys):
     assert "deviation" in capsys.readouterr().out and (files / "model" / "fold-2" / "record.json").exists()
 
 
+@pytest.mark.parametrize("other", [["--test", "0"], ["--split", "part"], ["--test-data", "edges.csv"]])
+def test_folds_and_parts_that_are_given_otherwise_are_refused(other, files, capsys):
+    assert main(["train", "graph", "edges.csv", "--node-table", "nodes.csv", "--folds", "3", *other, *SMALL]) == 1
+    assert "take one of them" in capsys.readouterr().err and not (files / "model").exists()
+
+
 def test_a_finished_model_is_not_overwritten_and_settings_are_kept(files, capsys):
     command = ["train", "graph", "edges.csv", "--node-table", "nodes.csv", "--model", "gin", *SMALL]
     assert main(command) == 0

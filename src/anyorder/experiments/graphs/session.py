@@ -14,7 +14,7 @@ from anyorder.saving import CONFIG
 from anyorder.training.checkpoints import load_run
 from anyorder.training.options import machine
 from anyorder.training.outcome import told
-from anyorder.training.own import each_fold, fitted, model_folder, tell
+from anyorder.training.own import check_folds, each_fold, fitted, model_folder, tell
 from anyorder.training.parts import RowParts
 from anyorder.training.run import Run
 from anyorder.training.sizing import sized
@@ -24,6 +24,7 @@ _HINT = "try --positions degree walk, --epochs, --dropout, or use the baseline"
 
 def run_command(args: argparse.Namespace) -> int:
     """The whole command."""
+    check_folds(args)
     folder = model_folder(args, "graph", args.data.stem if args.data.is_file() else args.data.name)
     task = own_task(args)
     graphs = task.read(args.data_dir)
