@@ -327,6 +327,16 @@ class TestStore:
         build_store(table, folder, HERE, progress=False)
         assert contents(folder) == before
 
+    def test_a_manifest_that_names_other_targets_than_the_arrays_have(self, table: MoleculeTable, tmp_path: Path) -> None:
+        folder = tmp_path / "store"
+        build_store(table, folder, HERE, progress=False)
+        path = folder / "manifest.json"
+        manifest = json.loads(path.read_text())
+        manifest["job"]["source"]["targets"].append({"column": "other"})
+        path.write_text(json.dumps(manifest))
+        with pytest.raises(InputError, match=r"targets.npy: expected shape \(\d+, 2\), got \(\d+, 1\)"):
+            MoleculeStore(folder).targets()
+
     def test_refuses_the_folder_of_another_job(self, table: MoleculeTable, tmp_path: Path) -> None:
         folder = tmp_path / "store"
         build_store(table, folder, HERE, progress=False)

@@ -19,7 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anyorder.errors import InputError, reading
-from anyorder.experiments.molecules.graphs import FlatMolecules, Unreadable, fingerprint, smiles_to_graph
+from anyorder.experiments.molecules.graphs import (
+    ATOM_FEATURES,
+    BOND_FEATURES,
+    FlatMolecules,
+    Unreadable,
+    fingerprint,
+    smiles_to_graph,
+)
 from anyorder.files import file_digest, read_json
 
 FORMAT = 1
@@ -59,6 +66,16 @@ class Shard:
             if checksums and file_digest(path) != file.sha256:
                 return f"{path} does not have the SHA-256 {file.sha256} of the manifest"
         return None
+
+    def shapes(self, num_targets: int) -> dict[str, tuple[int, ...]]:
+        """The shapes of arrays, as far as the counts of the shard say them."""
+        return {
+            "atoms": (self.num_atoms, len(ATOM_FEATURES)),
+            "bonds": (self.num_bonds, 2 + len(BOND_FEATURES)),
+            "offsets": (self.num_molecules + 1, 3),
+            "targets": (self.num_molecules, num_targets),
+            "rows": (self.num_molecules,),
+        }
 
     @staticmethod
     def from_json(value: dict[str, Any]) -> Shard:
@@ -232,13 +249,17 @@ class MoleculeStore:
 
     def _map(self, number: int) -> dict[str, NDArray[Any]]:
         if number not in self._maps:
-            files = self.manifest.shards[number].files
+            shard = self.manifest.shards[number]
             # plain views: slicing an np.memmap costs several times as much
             with reading(self.path, "a whole molecule store"):
-                self._maps[number] = {
+                maps = {
                     array: np.load(self.path / file.name, mmap_mode="r", allow_pickle=False).view(np.ndarray)
-                    for array, file in files.items()
+                    for array, file in shard.files.items()
                 }
+                for array, shape in shard.shapes(len(self.target_names)).items():
+                    if maps[array].shape != shape:
+                        raise InputError(f"{shard.files[array].name}: expected shape {shape}, got {maps[array].shape}")
+                self._maps[number] = maps
         return self._maps[number]
 
     def _all(self, read: Any, empty: NDArray[Any]) -> NDArray[Any]:
