@@ -41,6 +41,20 @@ class IncidenceSet(Transferable):
         by_node, by_edge = Segments.build(node, num_nodes), Segments.build(edge, num_edges)
         return cls(node, edge, by_node, by_edge, _every(num_nodes), _every(num_edges), sizes)
 
+    def shared(self, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+        """The hyperedges that hold both nodes of a pair: the number of the pair and the hyperedge, one row for each.
+
+        >>> incidence = IncidenceSet.build(torch.tensor([0, 1, 1]), torch.tensor([0, 0, 1]), num_nodes=2, num_edges=2)
+        >>> incidence.shared(torch.tensor([0, 1]), torch.tensor([1, 1]))
+        (tensor([0, 1, 1]), tensor([0, 0, 1]))
+        """
+        degrees = self.by_node.sizes[first]
+        pair = torch.arange(len(first), device=first.device).repeat_interleave(degrees)
+        place = torch.arange(len(pair), device=first.device) - (degrees.cumsum(0) - degrees)[pair]
+        edge = self.edge[self.by_node.rows[self.by_node.pointer[first][pair] + place]]
+        found = torch.isin(second[pair] * len(self.sizes) + edge, self.node * len(self.sizes) + self.edge)
+        return pair[found], edge[found]
+
 
 def _every(count: int) -> Queries:
     """Each row asks the group of its own number."""

@@ -13,7 +13,7 @@ from anyorder.experiments.hypergraphs.data import Hypergraph, NamedHypergraph
 from anyorder.experiments.hypergraphs.prediction.measures import set_metrics
 from anyorder.experiments.hypergraphs.prediction.models import SET_MODELS, EdgeSetShapes, SetModel
 from anyorder.experiments.hypergraphs.prediction.negatives import KINDS, SetNegatives
-from anyorder.experiments.hypergraphs.prediction.scorers import pairs_of, set_mean, set_range
+from anyorder.experiments.hypergraphs.prediction.scorers import PairScore, pairs_of, set_mean, set_range
 from anyorder.experiments.hypergraphs.prediction.sets import Candidates, check_no_leak, distinct_sets, split_edges
 from anyorder.experiments.hypergraphs.prediction.task import OwnEdgeSets, observed_hypergraph
 from anyorder.experiments.hypergraphs.structure import STRUCTURE, structural_features
@@ -133,6 +133,33 @@ def test_pools_over_sets_match_the_definition():
     }
     chosen = sets.chosen(torch.tensor([1, 0])).joined(Candidates.of([{4}]))
     assert chosen.listed() == [[1, 3], [0, 2, 4], [4]]
+
+
+def test_hyperedges_that_pairs_share_match_the_definition():
+    graph = groups()
+    incidence = SetModel(neighbours=0).prepare(featured(graph)).incidence
+    first, second = torch.cartesian_prod(torch.arange(graph.num_nodes), torch.arange(graph.num_nodes)).T
+    pair, edge = incidence.shared(first, second)
+    found = sorted(zip(first[pair].tolist(), second[pair].tolist(), edge.tolist(), strict=True))
+    members = [graph.edge(number) for number in range(graph.num_edges)]
+    assert found == sorted((a, b, number) for number, nodes in enumerate(members) for a in nodes for b in nodes)
+    nothing = torch.zeros(0, dtype=torch.int64)
+    assert all(len(part) == 0 for part in incidence.shared(nothing, nothing))
+
+
+def test_what_a_pair_has_is_what_the_hyperedges_say():
+    graph = Hypergraph.of_edges([[0, 1, 2, 3], [0, 1], [3, 4]], num_nodes=6)
+    incidence = SetModel(neighbours=0).prepare(featured(graph)).incidence
+    score = PairScore(4)
+    first, second = torch.tensor([0, 2, 0, 4]), torch.tensor([1, 3, 4, 5])
+    found = score.features(incidence, first, second)
+    torch.testing.assert_close(found, score.features(incidence, second, first))
+    torch.testing.assert_close(found[:, 0].expm1(), torch.tensor([2.0, 1, 0, 0]))
+    assert found[:, 1].tolist() == [1, 1, 0, 0]
+    torch.testing.assert_close(found[:, 2], torch.tensor([0.5 + 2**-0.5, 0.5, 0, 0]))
+    torch.testing.assert_close(found[:, 3:].expm1(), torch.tensor([[2.0, 2], [1, 2], [1, 2], [0, 1]]))
+    alone = score(incidence, Candidates.of([{0}, {5}]))
+    assert alone.isfinite().all()  # a set without pairs
 
 
 @pytest.mark.parametrize("row", SET_MODELS)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from anyorder.experiments.hypergraphs.data import Hypergraph
 from anyorder.experiments.hypergraphs.literature.star import Rows, RowsLinear, drop, rows_of
 from anyorder.experiments.hypergraphs.models import alike_nodes
-from anyorder.experiments.hypergraphs.prediction.scorers import AttentionScore, MeanScore, RangeScore, SAGNNScore
+from anyorder.experiments.hypergraphs.prediction.scorers import AttentionScore, MeanScore, PairScore, RangeScore, SAGNNScore
 from anyorder.experiments.hypergraphs.prediction.sets import Candidates
 from anyorder.layouts.incidence import IncidenceSet
 from anyorder.layouts.transfer import Transferable
@@ -90,13 +90,13 @@ class PropagatedRows(nn.Module):
 class SetScorer(nn.Module):
     """Scores of candidate sets from what is observed."""
 
-    def __init__(self, rows: nn.Module, score: nn.Module) -> None:
+    def __init__(self, rows: nn.Module, score: nn.Module, pairs: nn.Module | None = None) -> None:
         super().__init__()
-        self.rows, self.score = rows, score
+        self.rows, self.score, self.pairs = rows, score, pairs
 
     def forward(self, x: Observed, sets: Candidates) -> Tensor:
         scores: Tensor = self.score(self.rows(x), sets)
-        return scores
+        return scores if self.pairs is None else scores + self.pairs(x.incidence, sets)
 
 
 @configurable
@@ -112,6 +112,8 @@ class SetModel(ModelConfig):
     dropout: float = 0.3
     neighbours: int = 20
     """How many nodes with the most similar features a node attends to, in rows of ours."""
+    pairs: bool = True
+    """Scores see how often the pairs of a set were observed together, in models of ours."""
 
     def prepare(self, graph: Hypergraph) -> Observed:
         incidence = IncidenceSet.build(graph.members, graph.edge_of, num_nodes=graph.num_nodes, num_edges=graph.num_edges)
@@ -123,7 +125,8 @@ class SetModel(ModelConfig):
             raise ValueError(f"a decoder is one of {', '.join(SCORES)}, got {self.decoder!r}")
         make = PropagatedRows if self.ours else MeanRows
         rows = make(shapes.channels_in, self.channels, self.layers, self.dropout)
-        return SetScorer(rows, SCORES[self.decoder](self.channels))
+        pairs = PairScore(self.channels // 2) if self.ours and self.pairs else None
+        return SetScorer(rows, SCORES[self.decoder](self.channels), pairs)
 
 
 # The rows of the table. Hyper-SAGNN sees one step of co-membership, as its rows of an adjacency matrix do.

@@ -1,4 +1,4 @@
-"""Scores of candidate sets from rows of their nodes: mean, max minus min, Hyper-SAGNN, and attention of ours."""
+"""Scores of candidate sets: from rows of their nodes (mean, max minus min, Hyper-SAGNN, attention) and from their pairs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from torch.nn import functional
 
 from anyorder.experiments.hypergraphs.literature.ehnn import grouped_softmax
 from anyorder.experiments.hypergraphs.prediction.sets import Candidates
+from anyorder.layouts.incidence import IncidenceSet
 from anyorder.models.hypergraph import SizeModulation
 
 
@@ -114,3 +115,40 @@ class AttentionScore(nn.Module):
         alike = set_mean(unit * (set_mean(unit, sets)[sets.set_of] * size - unit), sets)
         parts = [self.modulate(gathered, sets.sizes), alike, set_range(unit, sets)]
         return self.head(torch.cat(parts, 1)).squeeze(1)
+
+
+class PairScore(nn.Module):
+    """Ours: what the observed hyperedges say of the pairs of a set, the symmetric classes from pairs to a set.
+
+    Rows of nodes do not tell whether two nodes were seen together, nor how often: that is a tensor of order 2. A pair has
+    the number of hyperedges that hold both, weighted by their sizes too, and the degrees of its nodes; a set has the mean,
+    the largest and the smallest of what an MLP makes of its pairs.
+    """
+
+    FEATURES = 5
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.inner = nn.Sequential(nn.Linear(self.FEATURES, channels), nn.GELU(), nn.Linear(channels, channels))
+        self.head = nn.Sequential(nn.Linear(3 * channels + 2, channels), nn.GELU(), nn.Linear(channels, 1))
+
+    def forward(self, observed: IncidenceSet, sets: Candidates) -> Tensor:
+        first, second = pairs_of(sets)
+        first, second = first[first < second], second[first < second]
+        pairs = self.inner(self.features(observed, sets.members[first], sets.members[second]))
+        set_of = sets.set_of[first]
+        index, empty = set_of.unsqueeze(1).expand_as(pairs), pairs.new_zeros(len(sets), pairs.shape[1])
+        pooled = [empty.scatter_reduce(0, index, pairs, how, include_self=False) for how in ("mean", "amax", "amin")]
+        size = sets.sizes.unsqueeze(1).to(pairs.dtype)
+        return self.head(torch.cat([*pooled, size.log(), 1 / size], 1)).squeeze(1)
+
+    def features(self, observed: IncidenceSet, first: Tensor, second: Tensor) -> Tensor:
+        """(pair, feature), the same for (first, second) and (second, first)."""
+        dtype = next(self.parameters()).dtype
+        pair, edge = observed.shared(first, second)
+        together, weighted = (torch.zeros(len(first), dtype=dtype, device=first.device) for _ in range(2))
+        together = together.index_add(0, pair, torch.ones(len(pair), dtype=dtype, device=first.device))
+        weighted = weighted.index_add(0, pair, observed.sizes[edge].to(dtype).rsqrt())
+        degrees = observed.by_node.sizes.to(dtype).log1p()
+        low, high = torch.minimum(degrees[first], degrees[second]), torch.maximum(degrees[first], degrees[second])
+        return torch.stack([together.log1p(), (together > 0).to(dtype), weighted, low, high], 1)

@@ -108,9 +108,9 @@ class HyperedgePrediction(Task):
     split_by: SplitBy = "edges"
     valid_share: float = 0.1
     test_share: float = 0.2
-    told: float = 0.3
-    """The share of the observed hyperedges that a step asks for."""
-    pool: int = 2
+    told: float = 0.1
+    """The share of the observed hyperedges that a step asks for: few, because evaluations see all of them."""
+    pool: int = 10
     """Negatives of each kind that are drawn for each observed hyperedge; a step takes one of all."""
     updates: int = 5
     """Steps in an epoch, between two evaluations."""
