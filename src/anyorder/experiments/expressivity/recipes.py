@@ -1,4 +1,4 @@
-"""What an order buys: pairs of BREC, CSL and SR25 that are told apart, by order; and exact k-WL beside them."""
+"""What an order buys: pairs of BREC, CSL, SR25 and EXP that are told apart, by order; and exact k-WL beside them."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ _PUBLISHED = {"3-WL": "270", "PPGN": "233", "GIN": "0", "1-WL": "0", "2-WL": "0"
 TABLE = Table(
     name="expressivity",
     title="What an order tells apart: pairs of graphs (best published on BREC that we know of: I2-GNN, 281)",
-    datasets=("BREC", *(f"BREC ({group})" for group in GROUPS), "CSL", "SR25"),
+    datasets=("BREC", *(f"BREC ({group})" for group in GROUPS), "CSL", "SR25", "EXP"),
     rows=tuple(MODELS),
     metrics=("pairs", "judged", "trained", "unreliable"),
     paper={("BREC", row, "pairs"): text for row, text in _PUBLISHED.items()},

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from anyorder.errors import reading
+from anyorder.experiments.expressivity.formulas import exp
 from anyorder.experiments.expressivity.models import GraphModel
 from anyorder.experiments.expressivity.pairs import GROUPS, Pair, brec, csl, sr25
 from anyorder.experiments.expressivity.verdicts import Judge, Verdict, judge_exactly
@@ -21,8 +22,8 @@ from anyorder.training.records import RECORD, Record
 from anyorder.training.run import DirectTask, ModelConfig
 
 VERDICTS = "verdicts.jsonl"
-Name = Literal["BREC", "CSL", "SR25"]
-DATASETS: tuple[Name, ...] = ("BREC", "CSL", "SR25")
+Name = Literal["BREC", "CSL", "SR25", "EXP"]
+DATASETS: tuple[Name, ...] = ("BREC", "CSL", "SR25", "EXP")
 
 
 @configurable
@@ -47,7 +48,9 @@ class GraphPairs(DirectTask):
     def pairs(self, data_dir: Path | None) -> list[Pair]:
         if self.dataset == "BREC":
             return brec(data_dir=data_dir)
-        return csl() if self.dataset == "CSL" else sr25(data_dir=data_dir)
+        if self.dataset == "SR25":
+            return sr25(data_dir=data_dir)
+        return csl() if self.dataset == "CSL" else exp()
 
     def carry_out(self, job: Any, folder: Path, machine: Any, *, fresh: bool) -> Record:
         """Judge the pairs that are not judged yet, the smallest first, and write the record after each group of sizes."""
