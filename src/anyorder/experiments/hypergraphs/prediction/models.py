@@ -113,7 +113,7 @@ class SetModel(ModelConfig):
     neighbours: int = 20
     """How many nodes with the most similar features a node attends to, in rows of ours."""
     pairs: bool = True
-    """Scores see how often the pairs of a set were observed together, in models of ours."""
+    """Scores see how often the pairs of a set were observed together."""
 
     def prepare(self, graph: Hypergraph) -> Observed:
         incidence = IncidenceSet.build(graph.members, graph.edge_of, num_nodes=graph.num_nodes, num_edges=graph.num_edges)
@@ -125,14 +125,17 @@ class SetModel(ModelConfig):
             raise ValueError(f"a decoder is one of {', '.join(SCORES)}, got {self.decoder!r}")
         make = PropagatedRows if self.ours else MeanRows
         rows = make(shapes.channels_in, self.channels, self.layers, self.dropout)
-        pairs = PairScore(self.channels // 2) if self.ours and self.pairs else None
+        pairs = PairScore(self.channels // 2) if self.pairs else None
         return SetScorer(rows, SCORES[self.decoder](self.channels), pairs)
 
 
 # The rows of the table. Hyper-SAGNN sees one step of co-membership, as its rows of an adjacency matrix do.
+_NHP = SetModel("range", ours=False, layers=1, pairs=False)
 SET_MODELS: dict[str, SetModel] = {
-    "HypergraphConv (mean)": SetModel("mean", ours=False, layers=2),
-    "Hyper-SAGNN": SetModel("sagnn", ours=False, layers=1),
-    "NHP (CHESHIRE)": SetModel("range", ours=False, layers=1),
+    "HypergraphConv (mean)": SetModel("mean", ours=False, layers=2, pairs=False),
+    "Hyper-SAGNN": SetModel("sagnn", ours=False, layers=1, pairs=False),
+    "NHP (CHESHIRE)": _NHP,
+    "NHP (CHESHIRE), with our pairs": replace(_NHP, pairs=True),
+    "Ours, without pairs": SetModel(pairs=False),
     "Ours": SetModel(),
 }
