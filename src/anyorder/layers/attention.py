@@ -189,18 +189,23 @@ class EquivariantAttention(FeatureModule):
     def _weights(self, step: Project) -> tuple[Tensor | None, Tensor | None]:
         """The weight and bias of a step: those of queries, keys and the direct part side by side."""
         maps = {"query": self.query, "key": self.key, "direct": self.pointwise}
-        some: list[Any] = [maps[role][step.name] for role in step.roles]
-        if len(some) == 1:
-            return some[0].weight, some[0].bias
-        weight = None if some[0].weight is None else torch.cat([each.weight for each in some], 2)
-        zeros = [each.bias if each.bias is not None else each.weight.new_zeros(each.channels_out) for each in some]
-        return weight, torch.cat(zeros)
+        first: Any = maps[step.roles[0]][step.name]
+        if len(step.roles) == 1:
+            return first.weight, first.bias
+        weights, biases = [], []
+        for role in step.roles:
+            each: Any = maps[role][step.name]
+            weights.append(each.weight)
+            biases.append(each.weight.new_zeros(each.channels_out) if each.bias is None else each.bias)
+        return None if first.weight is None else torch.cat(weights, 2), torch.cat(biases)
 
     def _cut(self, rows: Tensor, columns: Sequence[ColumnSpan], made: Made, pattern: SetPartition) -> None:
         """Deal columns out to those who asked for them, all at once, so that gradients are put together in one step."""
         width = self.heads * self.head_channels
-        widths = [self.channels_out if each.role == "direct" else each.classes * width for each in columns]
-        for each, part in zip(columns, rows.split(widths, 1) if len(widths) > 1 else (rows,), strict=True):
+        parts: Sequence[Tensor] = (rows,)
+        if len(columns) > 1:
+            parts = rows.split([self.channels_out if e.role == "direct" else e.classes * width for e in columns], 1)
+        for each, part in zip(columns, parts, strict=True):
             whole = each.role == "direct"  # others are (entry, class, head, channel)
             shaped = part if whole else part.unflatten(1, (-1, self.heads, self.head_channels))
             made[each.role, each.attend, pattern] = [shaped]
@@ -209,19 +214,18 @@ class EquivariantAttention(FeatureModule):
         """What the queries of some classes receive: rows by class, (entry, head x channel), for each target pattern."""
         number, source = step.number, step.pool.source
         (key,), (value,) = made.pop(("key", number, source)), made.pop(("value", number, source))
-        queries = [self._queries(number, pattern, count, made) for pattern, count in step.targets]
-
-        def attend(some: Any, asking: Tensor) -> Tensor:
-            return self.kernels[step.is_global].attend(some, asking, key, value, features, self.normalize)
-
+        attend, settings = self.kernels[step.is_global].attend, (key, value, features, self.normalize)
         if not step.shares_keys:
-            made["received", number, step.targets[0][0]] = [attend(known, queries[0]).flatten(1)]
+            [(pattern, count)] = step.targets
+            received = attend(known, self._queries(number, pattern, count, made), *settings)
+            made["received", number, pattern] = [received.flatten(1)]
             return
-        columns = [column for query in queries for column in query.unbind(1)]
+        queries = [self._queries(number, pattern, count, made) for pattern, count in step.targets]
+        columns = [column.unsqueeze(1) for query in queries for column in query.unbind(1)]
         if isinstance(known, Grouped):
-            answers = attend(known, torch.cat(columns).unsqueeze(1)).flatten(1).split([len(column) for column in columns])
+            answers = attend(known, torch.cat(columns), *settings).flatten(1).split([len(column) for column in columns])
         else:
-            answers = [attend((some,), column.unsqueeze(1)).flatten(1) for some, column in zip(known, columns, strict=True)]
+            answers = [attend((some,), asking, *settings).flatten(1) for some, asking in zip(known, columns, strict=True)]
         for pattern, count in step.targets:
             made["received", number, pattern], answers = list(answers[:count]), answers[count:]
 

@@ -221,7 +221,7 @@ class RandomFeatures(FeatureKernel):
         The maximum is taken per query, and per graph for keys, so that no graph sees another.
         """
         assert features is not None and features.directions is not None
-        if not self.transforms:
+        if self.kind != "softmax":
             return query, key, features
         asking, asked = _exponents(query, features.directions), _exponents(key, features.directions)
         if normalize and (is_exported() or len(key)):

@@ -76,8 +76,12 @@ def project(
         return _product(wide, weight.flatten(0, 1), bias)
     tall, each = _apart(weight, step.whole)
     # the bias goes with the least rows, if each output entry reads one of them
-    host = next((n for n in each if reads[n].missing is None), None)
+    host: int | None = None
     total: Tensor | None = None
+    for n in each:
+        if reads[n].missing is None:
+            host = n
+            break
     if step.whole:
         wide = beside([(parts[step.classes[n].source], reads[n]) for n in step.whole])
         total = _product(wide, tall[0] if len(tall) == 1 else torch.cat(tall), bias if host is None else None)

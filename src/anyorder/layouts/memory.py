@@ -24,9 +24,8 @@ class Memory:
         return self._cache[key]  # type: ignore[return-value]
 
 
-def is_exported() -> bool:
-    """Whether a graph is exported: plans become part of it, sizes are symbols, and no choice may hang on a number."""
-    return torch.compiler.is_exporting()
+is_exported = torch.compiler.is_exporting
+"""Whether a graph is exported: plans become part of it, sizes are symbols, and no choice may hang on a number."""
 
 
 def repeat_numbers(counts: Tensor, total: int) -> Tensor:

@@ -12,6 +12,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+from anyorder.layouts import Queries
 from anyorder.layouts.memory import is_exported
 from anyorder.ops.problem import Problem
 
@@ -27,9 +28,10 @@ def _turns(problem: Problem) -> Iterable[tuple[int, int]]:
 def attend(problem: Problem) -> tuple[Tensor, Tensor]:
     """Sums (query, class, head, channel) and norms (query, class, head), some classes at a time."""
     if is_exported() or problem.size <= MOST:
-        answer = _answer(problem, 0, problem.classes)
+        answer = _answer(problem, problem.queries, 0, problem.classes)
     else:
-        answer = torch.cat([_answer(problem, first, last) for first, last in _turns(problem)], 1)
+        turns = [(problem.queries.of(first, last), first, last) for first, last in _turns(problem)]
+        answer = torch.cat([_answer(problem, *turn) for turn in turns], 1)
     sums, norms = answer[..., :-1], answer[..., -1]
     if problem.normalize:  # where features underflow or there is no key, nothing is received and nothing has a gradient
         there = norms > torch.finfo(norms.dtype).tiny
@@ -38,10 +40,9 @@ def attend(problem: Problem) -> tuple[Tensor, Tensor]:
     return sums, norms
 
 
-def _answer(problem: Problem, first: int, last: int) -> Tensor:
-    """(query, class, head, channel + 1): sums and, last, norms of some classes."""
+def _answer(problem: Problem, queries: Queries, first: int, last: int) -> Tensor:
+    """(query, class, head, channel + 1): sums and, last, norms of some classes, whose queries are given."""
     width = last - first
-    queries = problem.queries.of(first, last)
     states = _states(problem, *_keys(problem, first, last))
     places = queries.rows * width + queries.classes  # of (query, class) pairs
     asking = problem.features(problem.query[:, first:last].flatten(0, 1).index_select(0, places))
