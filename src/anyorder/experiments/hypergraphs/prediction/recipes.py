@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 
-from anyorder.experiments.hypergraphs.prediction.models import SET_MODELS, SetModel
+from anyorder.experiments.hypergraphs.prediction.models import SET_MODELS
 from anyorder.experiments.hypergraphs.prediction.task import PublishedSets
+from anyorder.experiments.hypergraphs.prediction.tuned import TUNED
+from anyorder.training.config import override
 from anyorder.training.run import Optimiser, Recipe, Run, Scale, Schedule
 from anyorder.training.tables import Table
 
@@ -20,20 +23,19 @@ TASKS = {
 EPOCHS = {"quick": 30, "full": 200}
 
 
-def _recipe(task: PublishedSets, model: SetModel) -> Callable[[Scale], Run]:
+def _recipe(dataset: str, row: str) -> Callable[[Scale], Run]:
+    task, model, chosen = TASKS[dataset], SET_MODELS[row], TUNED.get((dataset, row), ())
+
     def make(scale: Scale) -> Run:
         schedule = Schedule(epochs=EPOCHS[scale], patience=10 if scale == "quick" else 40)
         reduced = f"at most {EPOCHS['quick']} epochs of 5 steps instead of {EPOCHS['full']}" if scale == "quick" else ""
-        return Run(task, model, Optimiser(learning_rate=5e-3), schedule, batch_size=1, reduced=reduced)
+        run = Run(task, model, Optimiser(learning_rate=5e-3), schedule, batch_size=1, reduced=reduced)
+        return reduce(override, chosen, run)
 
     return make
 
 
-RECIPES = [
-    Recipe("hyperedge-sets", dataset, row, _recipe(task, model))
-    for dataset, task in TASKS.items()
-    for row, model in SET_MODELS.items()
-]
+RECIPES = [Recipe("hyperedge-sets", dataset, row, _recipe(dataset, row)) for dataset in TASKS for row in SET_MODELS]
 TABLE = Table(
     name="hyperedge-sets",
     title="Beyond the paper: held-out hyperedges of many sizes against sets that are none "
