@@ -42,6 +42,7 @@ def on_files(files: Files, config: Any) -> Files:
     made |= {f"gallery/{name}": content for name, content in gallery.pages().items()}
     made |= {f"playground/weights/{name}": text for name, text in playground.scripts().items()}
     made["assets/classes_2_2.svg"] = drawings.classes(2, 2)
+    made["assets/attention_2_1.svg"] = drawings.attention(2, 1)
     made["reference/command_line.md"] = command_line.page()
     made["project/examples.md"] = _examples()
     made["project/contributing.md"] = _root("CONTRIBUTING.md")

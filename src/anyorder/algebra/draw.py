@@ -81,7 +81,7 @@ def draw_classes(classes: Iterable[EquivalenceClass], path: str | Path, *, colum
     hyperedges with a border.
     """
     drawn, target = list(classes), Path(path)
-    _check(drawn, target)
+    check_drawing(drawn, target)
     groups = [(kind, [cls for cls in drawn if cls.kind == kind]) for kind in KINDS]
     groups = [(kind, members) for kind, members in groups if members]
     across = columns or _columns([len(members) for _, members in groups])
@@ -101,7 +101,7 @@ def draw_classes(classes: Iterable[EquivalenceClass], path: str | Path, *, colum
             row, column = divmod(number, across)
             _Panel(axes, cls, GAP + column * (WIDTH + GAP), top - row * (HEIGHT + GAP)).draw()
         top -= (HEIGHT + GAP) * -(-len(members) // across)
-    _save(figure, target)
+    save_drawing(figure, target)
     return target
 
 
@@ -117,7 +117,8 @@ def _columns(counts: list[int]) -> int:
     return max(range(least, most + 1), key=lambda across: (-sum(-count % across for count in counts), across))
 
 
-def _check(drawn: list[EquivalenceClass], target: Path) -> None:
+def check_drawing(drawn: list[EquivalenceClass], target: Path) -> None:
+    """Refuse what cannot be drawn, or not into this file."""
     if target.suffix.lower() not in FORMATS:
         raise ValueError(f"expected a file name that ends in {', '.join(FORMATS)}, got {target.name!r}")
     if not drawn:
@@ -149,7 +150,7 @@ def _draw_heading(axes: Any, drawn: list[EquivalenceClass]) -> None:
         x += 0.5 + 0.19 * len(text)
 
 
-def _save(figure: Any, target: Path) -> None:
+def save_drawing(figure: Any, target: Path) -> None:
     """Write the file without the date, so that drawing twice gives the same bytes; text in SVG stays text."""
     dates: dict[str, dict[str, None]] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     with require("matplotlib", "plot").rc_context({"svg.hashsalt": "anyorder", "svg.fonttype": "none"}):

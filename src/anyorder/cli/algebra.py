@@ -38,6 +38,12 @@ def add_commands(commands: Any) -> None:
         help="print the steps of a layer with these classes: linear (sums or means), or attention (default: relaxed)",
     )
     parser.add_argument("--draw", type=Path, metavar="FILE", help="draw each class into a PNG, SVG or PDF file")
+    parser.add_argument(
+        "--draw-attention",
+        type=Path,
+        metavar="FILE",
+        help="draw which queries and keys each class compares on three nodes, and where coefficients go (orders up to 2)",
+    )
     parser.set_defaults(run=show_classes)
 
 
@@ -95,4 +101,8 @@ def show_classes(args: argparse.Namespace) -> int:
         from anyorder.algebra.draw import draw_classes
 
         print(f"drawn in {draw_classes(chosen, args.draw)}")
+    if args.draw_attention is not None:
+        from anyorder.algebra.draw_attention import draw_attention
+
+        print(f"drawn in {draw_attention(chosen, args.draw_attention)}")
     return 0
