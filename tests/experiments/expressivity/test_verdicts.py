@@ -19,11 +19,12 @@ from anyorder.experiments.expressivity.recipes import MODELS, RECIPES
 from anyorder.experiments.expressivity.task import VERDICTS, make_record, read_verdicts
 from anyorder.experiments.expressivity.verdicts import THRESHOLD, WIDTH, Judge, Verdict, hotelling, judge_exactly
 from anyorder.layouts import ConnectedTuples, DistinctTuples
+from anyorder.layouts.hops import TooManyTuples
 from anyorder.training.config import from_data, to_data
 from anyorder.training.fit import execute
 from anyorder.training.jobs import Job
 from anyorder.training.machine import Machine
-from anyorder.training.records import RECORD
+from anyorder.training.records import RECORD, Record
 from anyorder.training.tables import render
 from data_folder import DATA
 
@@ -86,6 +87,23 @@ def test_a_run_goes_on_and_ends_in_a_table(tmp_path: Path) -> None:
     assert all(verdict.reliable and not verdict.apart for verdict in kept)
     assert execute(job, tmp_path) == record
     assert "MLP_pi (order 2)" in render(find_table("expressivity"), [record], form="text", scale=None)
+
+
+def test_what_was_judged_is_in_the_record_when_a_pair_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = Job.of(find("expressivity/csl/mlp-pi-order-2"), scale="quick", seed=0)
+    judge = Judge.judge
+
+    def until_the_third(self: Judge, model: GraphModel, pair: Pair, seed: int) -> Verdict:
+        if pair.number == 3:
+            raise TooManyTuples("no memory is left")
+        return judge(self, model, pair, seed)
+
+    monkeypatch.setattr(Judge, "judge", until_the_third)
+    with pytest.raises(TooManyTuples):
+        execute(job, tmp_path)
+    assert Record.read(job.folder(tmp_path) / RECORD).unfinished == "3 of 45 pairs"
+    monkeypatch.undo()
+    assert execute(job, tmp_path).metrics[""]["judged"] == 45.0
 
 
 def test_half_a_verdict_of_a_killed_run_is_made_again(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ class GraphPairs(DirectTask):
         return csl() if self.dataset == "CSL" else exp()
 
     def carry_out(self, job: Any, folder: Path, machine: Any, *, fresh: bool) -> Record:
-        """Judge the pairs that are not judged yet, the smallest first, and write the record after each group of sizes."""
+        """Judge the pairs that are not judged yet, the smallest first, and write the record however that ends."""
         pairs = sorted(self.pairs(machine.data_dir), key=lambda pair: pair.num_nodes)
         began = time.perf_counter()
         with holding(folder):
@@ -62,15 +62,17 @@ class GraphPairs(DirectTask):
             job.write(folder, machine)
             done = {(verdict.group, verdict.number): verdict for verdict in read_verdicts(folder / VERDICTS)}
             write_bytes(folder / VERDICTS, "".join(map(_line, done.values())).encode())  # without half a line at its end
-            for pair in pairs:
-                if machine.minutes is not None and time.perf_counter() - began > 60 * machine.minutes:
-                    break
-                if (pair.group, pair.number) not in done:
-                    verdict = self._one(job.run.model, pair, job.run.seed)
-                    done[pair.group, pair.number] = verdict
-                    _append(folder / VERDICTS, verdict)
-            record = make_record(job, list(done.values()), len(pairs))
-            record.write(folder / RECORD)
+            try:
+                for pair in pairs:
+                    if machine.minutes is not None and time.perf_counter() - began > 60 * machine.minutes:
+                        break
+                    if (pair.group, pair.number) not in done:
+                        verdict = self._one(job.run.model, pair, job.run.seed)
+                        done[pair.group, pair.number] = verdict
+                        _append(folder / VERDICTS, verdict)
+            finally:  # a pair that needs more memory than is free now, or a signal: what was judged counts
+                record = make_record(job, list(done.values()), len(pairs))
+                record.write(folder / RECORD)
         return record
 
     def _one(self, model: ModelConfig, pair: Pair, seed: int) -> Verdict:
