@@ -2,8 +2,8 @@
 
     OMP_NUM_THREADS=1 python benchmarks/profile_steps.py
 
-The runtime model on Barabasi-Albert graphs, the molecules-like batch, a batch of 32 small graphs (23 nodes) and sets to
-graphs, as in the benchmarks of these names. Kinds are those of the operators that torch's profiler saw, by the time spent in
+The models of the benchmarks: runtime, molecules-like, small graphs (32 of 23 nodes) and sets to graphs (8 sets of 50 points
+in place of 32). Kinds are those of the operators that the profiler of torch saw, by the time spent in
 each itself; "Python" is what no operator accounts for: our code, torch's dispatcher, autograd's own bookkeeping.
 """
 
