@@ -10,6 +10,9 @@ from torch import Tensor
 from anyorder.layouts.segments import Queries, Segments
 from anyorder.layouts.transfer import Transferable
 
+PIECE = 2_000_000
+"""Hyperedges that are looked up at a time."""
+
 
 @dataclass(frozen=True, eq=False)
 class IncidenceSet(Transferable):
@@ -48,12 +51,28 @@ class IncidenceSet(Transferable):
         >>> incidence.shared(torch.tensor([0, 1]), torch.tensor([1, 1]))
         (tensor([0, 1, 1]), tensor([0, 0, 1]))
         """
-        degrees = self.by_node.sizes[first]
-        pair = torch.arange(len(first), device=first.device).repeat_interleave(degrees)
-        place = torch.arange(len(pair), device=first.device) - (degrees.cumsum(0) - degrees)[pair]
-        edge = self.edge[self.by_node.rows[self.by_node.pointer[first][pair] + place]]
-        found = torch.isin(second[pair] * len(self.sizes) + edge, self.node * len(self.sizes) + self.edge)
-        return pair[found], edge[found]
+        degrees = self.by_node.sizes
+        fewer, other = torch.where(
+            degrees[first] <= degrees[second], torch.stack([first, second]), torch.stack([second, first])
+        )
+        work = degrees[fewer].cumsum(0)
+        pieces = (work // PIECE).unique_consecutive(return_counts=True)[1].tolist()  # a hub's hyperedges are many
+        known, pairs, edges, start = (self.node * len(self.sizes) + self.edge).sort().values, [], [], 0
+        for few, rest in zip(fewer.split(pieces), other.split(pieces), strict=True):
+            pair, edge = self._edges_of(few)
+            asked = rest[pair] * len(self.sizes) + edge
+            found = known[torch.searchsorted(known, asked).clamp(max=len(known) - 1)] == asked
+            pairs.append(pair[found] + start)
+            edges.append(edge[found])
+            start += len(few)
+        return torch.cat([*pairs, first[:0]]), torch.cat([*edges, first[:0]])
+
+    def _edges_of(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
+        """The place of a node in ``nodes`` and a hyperedge of it, one row for each."""
+        degrees = self.by_node.sizes[nodes]
+        place = torch.arange(len(nodes), device=nodes.device).repeat_interleave(degrees)
+        number = torch.arange(len(place), device=nodes.device) - (degrees.cumsum(0) - degrees)[place]
+        return place, self.edge[self.by_node.rows[self.by_node.pointer[nodes][place] + number]]
 
 
 def _every(count: int) -> Queries:

@@ -15,10 +15,11 @@ from anyorder.experiments.hypergraphs.prediction.models import SET_MODELS, EdgeS
 from anyorder.experiments.hypergraphs.prediction.negatives import KINDS, SetNegatives
 from anyorder.experiments.hypergraphs.prediction.scorers import PairScore, pairs_of, set_mean, set_range
 from anyorder.experiments.hypergraphs.prediction.sets import Candidates, check_no_leak, distinct_sets, split_edges
-from anyorder.experiments.hypergraphs.prediction.task import OwnEdgeSets, observed_hypergraph
+from anyorder.experiments.hypergraphs.prediction.task import OwnEdgeSets, PublishedSets, observed_hypergraph
 from anyorder.experiments.hypergraphs.structure import STRUCTURE, structural_features
 from anyorder.training.checkpoints import load_model
 from anyorder.weights import save_weights
+from data_folder import DATA
 
 
 def groups(count: int = 60, *, seed: int = 0) -> Hypergraph:
@@ -135,7 +136,9 @@ def test_pools_over_sets_match_the_definition():
     assert chosen.listed() == [[1, 3], [0, 2, 4], [4]]
 
 
-def test_hyperedges_that_pairs_share_match_the_definition():
+@pytest.mark.parametrize("piece", [3, 10**6])
+def test_hyperedges_that_pairs_share_match_the_definition(monkeypatch, piece):
+    monkeypatch.setattr("anyorder.layouts.incidence.PIECE", piece)
     graph = groups()
     incidence = SetModel(neighbours=0).prepare(featured(graph)).incidence
     first, second = torch.cartesian_prod(torch.arange(graph.num_nodes), torch.arange(graph.num_nodes)).T
@@ -226,3 +229,15 @@ def test_scores_that_are_no_numbers_are_not_written(tmp_path, monkeypatch, capsy
     assert main(["predict", "model", "--candidates", "sets.txt", "--output", "scores.csv"]) == 1
     assert "the model has no answer for 2 of 2 sets of nodes" in capsys.readouterr().err
     assert not (tmp_path / "scores.csv").exists()
+
+
+@pytest.mark.parametrize("dataset", ["zoo", "mushroom", "20newsw100"])
+def test_hyperedges_that_are_values_of_a_feature_are_refused(dataset):
+    with pytest.raises(ValueError, match="features tell the held-out hyperedges"):
+        PublishedSets(dataset=dataset).read(None)
+
+
+@pytest.mark.skipif(not (DATA / "hypergraph_nodeclass").is_dir(), reason="house-committees is not on this machine")
+def test_features_that_are_made_of_classes_are_left_out():
+    data = PublishedSets(dataset="house-committees").read(DATA)
+    assert data.hypergraph.node_features is None

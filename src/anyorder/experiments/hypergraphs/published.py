@@ -40,13 +40,15 @@ class Source:
     synthetic_features: bool = False
 
 
-def read_published(name: str, *, data_dir: Path | None = None, noise: float = 1.0) -> PublishedHypergraph:
+def read_published(
+    name: str, *, data_dir: Path | None = None, noise: float = 1.0, synthetic: bool = True
+) -> PublishedHypergraph:
     """Read a dataset of ``SOURCES``.
 
     house-committees and walmart-trips were published without features. By the convention of the literature they get
     synthetic ones: the one-hot class of each node, padded with zeros to 100 channels, plus Gaussian noise of standard
     deviation ``noise``. They are drawn from the labels, of test nodes too, so accuracies say how well a model removes noise
-    with the help of the hypergraph, and nothing about legislators or shopping.
+    with the help of the hypergraph, and nothing about legislators or shopping. Without ``synthetic`` they have none.
     """
     if name not in SOURCES:
         raise ValueError(f"unknown hypergraph {name!r}: expected one of {', '.join(SOURCES)}")
@@ -54,7 +56,7 @@ def read_published(name: str, *, data_dir: Path | None = None, noise: float = 1.
     path = locate(source.registry, part=source.part, data_dir=data_dir)
     with reading(path, f"the published hypergraph {name}"), np.errstate(over="ignore"):  # what overflows is refused after
         found = source.read(path, source.num_nodes)
-    if not source.synthetic_features:
+    if not (source.synthetic_features and synthetic):
         return found
     graph = found.hypergraph
     assert graph.labels is not None

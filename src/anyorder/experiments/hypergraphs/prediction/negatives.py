@@ -28,6 +28,7 @@ class SetNegatives:
         for number, nodes in enumerate(self.observed):
             for node in nodes:
                 self.edges_of.setdefault(node, []).append(number)
+        self.edge_sets = {node: frozenset(numbers) for node, numbers in self.edges_of.items()}
 
     def draw(self, positive: NodeSet, kind: Kind) -> NodeSet:
         """A set of the size of ``positive`` that is no known hyperedge."""
@@ -80,4 +81,5 @@ class SetNegatives:
         return self.random.choice(self.observed[self.random.choice(numbers)])
 
     def _share(self, first: int, second: int) -> bool:
-        return not set(self.edges_of.get(first, ())).isdisjoint(self.edges_of.get(second, ()))
+        none: frozenset[int] = frozenset()
+        return not self.edge_sets.get(first, none).isdisjoint(self.edge_sets.get(second, none))

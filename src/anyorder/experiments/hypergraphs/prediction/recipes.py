@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import reduce
 
 from anyorder.experiments.hypergraphs.prediction.models import SET_MODELS
@@ -16,17 +17,24 @@ TASKS = {
     "Cora": PublishedSets(dataset="cora"),
     "Citeseer": PublishedSets(dataset="citeseer"),
     "Cora co-authorship": PublishedSets(dataset="cora-coauthorship"),
+    "NTU2012": PublishedSets(dataset="ntu2012", normalise="columns"),
+    "house-committees": PublishedSets(dataset="house-committees"),
+    "walmart-trips": PublishedSets(dataset="walmart-trips", pool=3),
     "Cora (new nodes)": PublishedSets(dataset="cora", split_by="nodes"),
     "Citeseer (new nodes)": PublishedSets(dataset="citeseer", split_by="nodes"),
     "Cora co-authorship (new nodes)": PublishedSets(dataset="cora-coauthorship", split_by="nodes"),
+    "NTU2012 (new nodes)": PublishedSets(dataset="ntu2012", normalise="columns", split_by="nodes"),
 }
+# nodes without features: nothing is known of new ones, and none are alike
+BARE = ("house-committees", "walmart-trips")
 EPOCHS = {"quick": 30, "full": 200}
 # rows that tell what a part is worth have the settings of the row that they differ from in it
 WHOLE = {"Ours, without pairs": "Ours", "NHP (CHESHIRE), with our pairs": "NHP (CHESHIRE)"}
 
 
 def _recipe(dataset: str, row: str) -> Callable[[Scale], Run]:
-    task, model, chosen = TASKS[dataset], SET_MODELS[row], TUNED.get((dataset, WHOLE.get(row, row)), ())
+    task, chosen = TASKS[dataset], TUNED.get((dataset, WHOLE.get(row, row)), ())
+    model = replace(SET_MODELS[row], neighbours=0) if dataset in BARE else SET_MODELS[row]
 
     def make(scale: Scale) -> Run:
         schedule = Schedule(epochs=EPOCHS[scale], patience=10 if scale == "quick" else 40)

@@ -32,7 +32,7 @@ from anyorder.experiments.hypergraphs.prediction.sets import (
     split_edges,
 )
 from anyorder.experiments.hypergraphs.published import read_published
-from anyorder.experiments.hypergraphs.shapes import normalised, shapes_of
+from anyorder.experiments.hypergraphs.shapes import Normalisation, normalised, shapes_of
 from anyorder.experiments.hypergraphs.structure import is_bare, structural_features
 from anyorder.files import replacing
 from anyorder.layouts.transfer import Transferable
@@ -42,6 +42,7 @@ from anyorder.training.parts import fold_parts
 from anyorder.training.run import Answers, ChoosesThenTrainsOnAll, ModelConfig, PredictRequest, Run, Selection, Splits, Task
 
 MOST_CHANNELS, DIRECTIONS = 4096, 256
+MADE_OF_FEATURES = ("zoo", "mushroom", "20newsw100")
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,12 +211,21 @@ class HyperedgePrediction(Task):
 @configurable
 @dataclass(frozen=True)
 class PublishedSets(HyperedgePrediction):
-    """A published hypergraph, whose nodes have words as features."""
+    """A published hypergraph. Features that the literature makes of classes are left out."""
 
     dataset: str = "cora"
+    normalise: Normalisation = "none"
 
     def read(self, data_dir: Path | None) -> NamedHypergraph:
-        return read_published(self.dataset, data_dir=data_dir)
+        if self.dataset in MADE_OF_FEATURES:
+            raise ValueError(
+                f"a hyperedge of {self.dataset} is the nodes with one value of a feature, so that features tell the held-out"
+                f" hyperedges: expected another than {', '.join(MADE_OF_FEATURES)}"
+            )
+        data = read_published(self.dataset, data_dir=data_dir, synthetic=False)
+        if is_bare(data):
+            return data
+        return replace(data, hypergraph=normalised(data.hypergraph, shapes_of(data, self.normalise)))
 
 
 @configurable
