@@ -131,7 +131,7 @@ def test_few_graphs_serve_batches_of_any_size(orders):
     assert len(graphs) <= 3  # the first batch, one with other sizes, and one more where some sizes were equal by chance
 
 
-@pytest.mark.parametrize("options", [{}, {"dynamic": True}], ids=["default", "dynamic"])
+@pytest.mark.parametrize("options", [{}, {"dynamic": True}, {"fullgraph": True}], ids=["default", "dynamic", "fullgraph"])
 def test_a_model_prepares_by_itself_outside_of_its_graph(options):
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
@@ -143,10 +143,33 @@ def test_a_model_prepares_by_itself_outside_of_its_graph(options):
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] <= 3
 
 
-def test_a_whole_graph_needs_a_prepared_index_set():
+def test_a_model_that_is_compiled_in_place_prepares_by_itself():
+    torch._dynamo.reset()
+    model, fast = (encoder(2, (2, 1), KERNEL) for _ in range(2))
+    fast.compile(fullgraph=True, backend="eager")
+    for seed in range(2):
+        x = features(2, "sparse", seed=seed, num_nodes=6 + 5 * seed)
+        target = x.index.complete(1)
+        torch.testing.assert_close(fast(x, target=target).rows, model(x, target).rows)
+        torch.testing.assert_close(fast(x=x).rows, model(x).rows)
+
+
+class Inside(torch.nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, x):
+        return self.model(x)
+
+
+def test_a_part_of_a_whole_graph_needs_a_prepared_index_set():
     model, x = encoder(1, (1,), KERNEL), features(1, "sparse")
+    whole = compiled(Inside(model), "eager")[0]
     with pytest.raises(torch._dynamo.exc.Unsupported, match=r"call model.prepare\(x.index\) before"):
-        compiled(model, "eager")[0](x)
+        whole(x)
+    model.prepare(x.index)
+    torch.testing.assert_close(whole(x).rows, model(x).rows)
 
 
 PREPARED = [

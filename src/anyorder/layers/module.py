@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
@@ -30,8 +31,8 @@ class FeatureModule(SavedModule):
     def prepare(self, index: IndexSet, target: IndexSet | None = None) -> IndexSet:
         """Build now what a pass over ``index`` needs to know of it; returns the index set that the module writes to.
 
-        A loader's workers may do this. A compiled model does it by itself, outside of its graph; ``fullgraph=True`` leaves
-        no room for that, so there it must be done before.
+        A loader's workers may do this. A compiled model does it by itself, outside of its graph. As part of another module
+        that is compiled with ``fullgraph=True`` it has no place to do so: there it must be done before.
         """
         raise NotImplementedError(f"{type(self).__name__} does not say what it needs to know of an index set")
 
@@ -39,9 +40,34 @@ class FeatureModule(SavedModule):
         """Prepare ``x`` while a graph is compiled, unless that has been done: the graph breaks here once."""
         if not torch.compiler.is_compiling() or torch.compiler.is_exporting() or not isinstance(x, Features):
             return
-        known = None if self._programs is None else x.index._cache.get(f"prepared {self._programs}")
-        if known is not (x.index if target is None else target):
+        if not self._is_prepared(x, target):
             _prepare(self, x.index, target)
+
+    def _is_prepared(self, x: Features, target: IndexSet | None) -> bool:
+        known = None if self._programs is None else x.index._cache.get(f"prepared {self._programs}")
+        return known is (x.index if target is None else target)
+
+    # torch.compile(module) calls _infer_parameters before each pass, outside of the graph, where a module has both names:
+    # meant for lazy modules, and just the place to prepare.
+    _initialize_hook: ClassVar[None] = None
+
+    def _infer_parameters(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        x, target = (*args, *(kwargs[name] for name in ("x", "target") if name in kwargs), None, None)[:2]
+        if isinstance(x, Features) and not torch.compiler.is_compiling() and not self._is_prepared(x, target):
+            with suppress(NotImplementedError):
+                self.prepare(x.index, target)
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile the passes of this module in place, by ``torch.compile``; index sets are prepared before."""
+        super().compile(*args, **kwargs)
+        compiled = self._compiled_call_impl
+        assert compiled is not None
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self._infer_parameters(self, args, kwargs)
+            return compiled(*args, **kwargs)
+
+        self._compiled_call_impl = call
 
     def mark_prepared(self, index: IndexSet, target: IndexSet | None) -> None:
         """Remember that a model has prepared an index set."""
@@ -87,6 +113,8 @@ class Handles(RemovableHandle):
             handle.remove()
 
 
-@torch.compiler.disable(reason="with fullgraph=True, call model.prepare(x.index) before each new index set")
+@torch.compiler.disable(
+    reason="inside of a module with fullgraph=True, call model.prepare(x.index) before each new index set"
+)
 def _prepare(module: FeatureModule, index: IndexSet, target: IndexSet | None) -> None:
     module.prepare(index, target)
