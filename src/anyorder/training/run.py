@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
+from anyorder.errors import InputError
 from anyorder.layers import Elu, KernelsByKind, LearnedFeatures, RandomFeatures, Softmax
 from anyorder.training.config import configurable
 from anyorder.training.shapes import Shapes
@@ -210,6 +211,12 @@ class Task(ABC):
     def predict(self, model: nn.Module, shapes: Any, request: PredictRequest) -> str:
         """Answer a request for predictions and say what was written where."""
         raise ValueError(f"models of {type(self).__name__} have no predictions to write")
+
+    def program(self, model: nn.Module, shapes: Any) -> tuple[nn.Module, dict[str, Tensor]]:
+        """A module from tensors to a tensor, and an example of its inputs, whose first axis may have any length."""
+        raise InputError(
+            f"models of {type(self).__name__} cannot be exported as a program: expected a model of sets of points"
+        )
 
     def explain(self, run: Run, model: nn.Module, shapes: Any, request: ExplainRequest) -> str:
         """Draw where a model looks, and say it."""

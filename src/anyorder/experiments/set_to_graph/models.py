@@ -90,7 +90,8 @@ class PairEncoder(PairModel):
 
     def forward(self, batch: SetBatch) -> Tensor:
         """The logits (pairs,)."""
-        if batch.num_sets == 1 and batch.num_pairs > MOST_PAIRS and not torch.is_grad_enabled():
+        alone = batch.num_sets == 1 and not torch.is_grad_enabled() and not torch.compiler.is_exporting()
+        if alone and batch.num_pairs > MOST_PAIRS:
             return self._in_blocks(batch)
         nodes = self._nodes(batch)
         pairs = self.encoder(Features.of_rows(nodes, batch.points), target=nodes.with_order(2))
@@ -119,10 +120,11 @@ class PairEncoder(PairModel):
 
     @staticmethod
     def _nodes(batch: SetBatch) -> CompleteIndexSet:
+        if isinstance(batch, IndexedSets) and batch.nodes is not None:
+            return batch.nodes
         if batch.same_size:
             return _equal_sets(batch.max_size, batch.num_sets, batch.sizes.device)
-        known = batch.nodes if isinstance(batch, IndexedSets) else None
-        return CompleteIndexSet(1, batch.sizes) if known is None else known
+        return CompleteIndexSet(1, batch.sizes)
 
 
 @dataclass(frozen=True)

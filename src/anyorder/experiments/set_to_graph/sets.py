@@ -192,7 +192,7 @@ class SetBatch(Transferable):
 
     @cached_property
     def _nodes(self) -> Tensor:
-        return torch.arange(len(self.points), device=self.sizes.device)
+        return torch.arange(self.points.shape[0], device=self.sizes.device)
 
     @cached_property
     def _places(self) -> Tensor:

@@ -20,6 +20,7 @@ from anyorder.experiments.set_to_graph.edge_metrics import edge_loss, edge_score
 from anyorder.experiments.set_to_graph.files import LabelKind, read_sets, stream_sets
 from anyorder.experiments.set_to_graph.models import MOST_PAIRS, PairModelSettings
 from anyorder.experiments.set_to_graph.partitions import Labels, connected_components_ragged, partition_scores
+from anyorder.experiments.set_to_graph.program import PairProgram
 from anyorder.experiments.set_to_graph.sets import SetBatch, SetSample, SetShapes, collate_sets
 from anyorder.experiments.set_to_graph.writers import write_predictions
 from anyorder.extras import require
@@ -115,6 +116,10 @@ class PairTask(Task):
         apply = predict_edges if self.answers is LabelKind.EDGES else predict_partitions
         count = write_predictions(output, apply(model, self.read_input(request.input, shapes)), self.answers)
         return f"{self.answers.value} of {count} sets in {output}"
+
+    def program(self, model: nn.Module, shapes: SetShapes) -> tuple[nn.Module, dict[str, Tensor]]:
+        """From the points of a set (n, channels), as users have them, to a logit for each ordered pair (n, n)."""
+        return PairProgram(model, shapes), {"points": torch.linspace(0, 1, 5 * shapes.channels).view(5, -1)}
 
 
 @configurable
