@@ -99,17 +99,13 @@ def test_every_folder_has_its_place() -> None:
     assert {folder(module) for module in MODULES} <= USES.keys()
 
 
-STILL_TWICE = {"GraphModel", "Links", "SetToGraph"}
-"""Classes that will get names of their own; exported files name the network SetToGraph, and users know the estimator so."""
-
-
 def test_no_class_name_occurs_twice() -> None:
     homes: dict[str, list[str]] = {}
     for module, path in MODULES.items():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes.setdefault(node.name, []).append(module)
-    assert not {name: where for name, where in homes.items() if len(where) > 1 and name not in STILL_TWICE}
+    assert not {name: where for name, where in homes.items() if len(where) > 1}
 
 
 def test_the_walk_sees_imports_inside_of_functions(tmp_path: Path) -> None:

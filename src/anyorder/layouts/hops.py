@@ -13,20 +13,20 @@ from anyorder.layouts.lookup import TupleIndex
 
 
 @dataclass(frozen=True, eq=False)
-class Links:
+class Adjacency:
     """The neighbours of each node, in either direction and without loops: ``nodes[pointer[v]:pointer[v + 1]]``."""
 
     nodes: Tensor
     pointer: Tensor
 
     @classmethod
-    def of(cls, graph: IndexSet) -> Links:
+    def of(cls, graph: IndexSet) -> Adjacency:
         """From the entries of order 2 that join two nodes."""
         links = graph.tuples[graph.tuples[:, 0] != graph.tuples[:, 1]]
         return cls.of_pairs(torch.cat([links, links.flip(1)]), graph.num_nodes)
 
     @classmethod
-    def of_pairs(cls, pairs: Tensor, num_nodes: int) -> Links:
+    def of_pairs(cls, pairs: Tensor, num_nodes: int) -> Adjacency:
         ordered = distinct(pairs, num_nodes)
         counts = torch.bincount(ordered[:, 0], minlength=num_nodes)
         return cls(ordered[:, 1].contiguous(), torch.cat([counts.new_zeros(1), counts.cumsum(0)]))
@@ -62,7 +62,7 @@ class Distances:
     @classmethod
     def of(cls, graph: IndexSet, most: int) -> Distances:
         """By a search from all nodes at once, one hop at a time."""
-        near, count = Links.of(graph), graph.num_nodes
+        near, count = Adjacency.of(graph), graph.num_nodes
         nodes = torch.arange(count, device=graph.device)
         pairs = frontier = torch.stack([nodes, nodes], 1)
         hops = torch.zeros_like(nodes)
@@ -107,7 +107,7 @@ def refuse_above(limit: int, count: int, what: str) -> None:
 
 def connected_sets(graph: IndexSet, size: int, limit: int) -> Tensor:
     """(sets, size): the sets of nodes that induce a connected subgraph, each in ascending order."""
-    near = Links.of(graph)
+    near = Adjacency.of(graph)
     found = torch.arange(graph.num_nodes, device=graph.device).unsqueeze(1)
     for reached in range(2, size + 1):
         ahead = int(near.degrees[found].sum())
@@ -125,7 +125,7 @@ def near_sets(graph: IndexSet, size: int, hops: int, limit: int) -> Tensor:
     """(sets, size): the sets of nodes that are pairwise at most ``hops`` apart, each in ascending order."""
     distances = Distances.of(graph, hops)
     later = distances.pairs[distances.pairs[:, 0] < distances.pairs[:, 1]]
-    near = Links.of_pairs(later, graph.num_nodes)
+    near = Adjacency.of_pairs(later, graph.num_nodes)
     found = torch.arange(graph.num_nodes, device=graph.device).unsqueeze(1)
     for reached in range(2, size + 1):
         ahead = int(near.degrees[found[:, -1]].sum())

@@ -19,8 +19,8 @@ from anyorder.models import Encoder
 from anyorder.training.checkpoints import load_model, load_run
 from anyorder.training.config import to_data
 
-KINDS = ("PairEncoder", "SetToGraph", "Encoder")
-"""Classes of models that the runtime in JavaScript knows."""
+KINDS = {"PairEncoder": "PairEncoder", "SetToGraphNetwork": "SetToGraph", "Encoder": "Encoder"}
+"""Classes of models that the runtime in JavaScript knows, and what it calls them."""
 
 
 def export_web(folder: Path, output: Path, name: str | None = None) -> int:
@@ -40,9 +40,12 @@ def web_script(name: str, model: nn.Module, settings: Mapping[str, Any] | None =
     >>> web_script("tiny", tiny).splitlines()[0]
     '// anyorder-web 1: Encoder'
     """
-    kind = type(model).__name__
-    if kind not in KINDS:
-        raise InputError(f"models of class {kind} cannot be exported to a web page, expected one of {', '.join(KINDS)}")
+    found_class = type(model).__name__
+    if found_class not in KINDS:
+        raise InputError(
+            f"models of class {found_class} cannot be exported to a web page, expected one of {', '.join(KINDS)}"
+        )
+    kind = KINDS[found_class]
     given = dict(settings or {})
     _check_settings(kind, given.get("model", {}))
     tensors, data = _pack(model)

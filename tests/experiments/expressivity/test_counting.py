@@ -17,7 +17,7 @@ from anyorder.experiments.expressivity.counting import Counting, random_graphs
 from anyorder.experiments.expressivity.counting_recipes import MODELS
 from anyorder.experiments.expressivity.counts import COUNTS, cycles
 from anyorder.experiments.expressivity.graphs import Graph
-from anyorder.experiments.expressivity.models import GraphModel, OrderMLP, Width
+from anyorder.experiments.expressivity.models import OrderMLP, WholeGraphModel, Width
 from anyorder.experiments.expressivity.refinement import tell_apart
 from anyorder.training.config import from_data, to_data
 from anyorder.training.fit import execute
@@ -112,7 +112,7 @@ def test_a_model_of_order_3_learns_to_count(tmp_path: Path) -> None:
 def test_answers_do_not_depend_on_the_other_graphs_of_a_batch(row: str) -> None:
     """A small graph beside a large one, which pads it, answers as it does alone."""
     model = MODELS[row]
-    assert isinstance(model, GraphModel)
+    assert isinstance(model, WholeGraphModel)
     torch.manual_seed(0)
     network = model.build(Width(3, per_node=True)).double().eval()
     small, large = random_graphs(1, 8, 8, seed=0)[0], random_graphs(1, 14, 14, seed=1)[0]

@@ -12,7 +12,7 @@ from scipy import stats
 
 from anyorder.errors import InputError
 from anyorder.experiments import find, find_table
-from anyorder.experiments.expressivity.models import GraphModel, OrderMLP
+from anyorder.experiments.expressivity.models import OrderMLP, WholeGraphModel
 from anyorder.experiments.expressivity.pairs import GROUPS, Pair, brec, skip_links, sr25
 from anyorder.experiments.expressivity.picture import draw_orders
 from anyorder.experiments.expressivity.recipes import MODELS, RECIPES
@@ -93,7 +93,7 @@ def test_what_was_judged_is_in_the_record_when_a_pair_does_not_fit(tmp_path: Pat
     job = Job.of(find("expressivity/csl/mlp-pi-order-2"), scale="quick", seed=0)
     judge = Judge.judge
 
-    def until_the_third(self: Judge, model: GraphModel, pair: Pair, seed: int) -> Verdict:
+    def until_the_third(self: Judge, model: WholeGraphModel, pair: Pair, seed: int) -> Verdict:
         if pair.number == 3:
             raise TooManyTuples("no memory is left")
         return judge(self, model, pair, seed)
@@ -146,7 +146,7 @@ def test_models_agree_with_refinement_pair_by_pair(group: str) -> None:
     pairs = sorted(brec(data_dir=DATA, groups=(group,)), key=lambda pair: pair.num_nodes)[:2]
     for order in (2, 3):
         model = MODELS[f"MLP_pi (order {order})"]
-        assert isinstance(model, GraphModel)
+        assert isinstance(model, WholeGraphModel)
         for pair in pairs:
             verdict, exact = Judge().judge(model, pair, seed=0), judge_exactly(pair, order)
             assert verdict.reliable

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from anyorder.experiments.set_to_graph.baselines.knn_gnn import GraphConvolution, KnnGraphNetwork, nearest_neighbours
 from anyorder.experiments.set_to_graph.baselines.pairs import PairBasis, PairHead, Pooling, mlp
-from anyorder.experiments.set_to_graph.baselines.s2g import DeepSetLayer, PointAttention, SetToGraph
+from anyorder.experiments.set_to_graph.baselines.s2g import DeepSetLayer, PointAttention, SetToGraphNetwork
 from anyorder.experiments.set_to_graph.baselines.siamese import Siamese, SiameseTriplet, draw_triplets
 from anyorder.experiments.set_to_graph.sets import SetBatch
 
@@ -83,7 +83,7 @@ class TestDeepSet:
 
     def test_the_own_diagonal_changes_nothing_else(self) -> None:
         batch = make_batch()
-        model = SetToGraph(channels_in=5, widths=(6, 4), head=(8,), basis=PairBasis.FULL)
+        model = SetToGraphNetwork(channels_in=5, widths=(6, 4), head=(8,), basis=PairBasis.FULL)
         assert model.diagonal_head is not None
         before = model(batch)
         with torch.no_grad():

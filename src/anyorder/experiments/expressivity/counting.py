@@ -16,7 +16,7 @@ from torch.utils.data import Dataset
 from anyorder.errors import InputError
 from anyorder.experiments.expressivity.counts import COUNTS
 from anyorder.experiments.expressivity.graphs import Graph
-from anyorder.experiments.expressivity.models import GraphModel, OrderModel, Width
+from anyorder.experiments.expressivity.models import OrderModel, WholeGraphModel, Width
 from anyorder.extras import require
 from anyorder.layouts.transfer import Transferable
 from anyorder.training.config import configurable
@@ -89,7 +89,7 @@ class Counting(Task):
         return Splits(first, second, third, Width(len(self.patterns), per_node=True))
 
     def collate(self, model: ModelConfig) -> Callable[[Sequence[Any]], Any]:
-        assert isinstance(model, GraphModel)
+        assert isinstance(model, WholeGraphModel)
         self.check_order(model)
 
         def together(items: Sequence[tuple[Graph, Tensor]]) -> CountBatch:
@@ -98,7 +98,7 @@ class Counting(Task):
 
         return together
 
-    def check_order(self, model: GraphModel) -> None:
+    def check_order(self, model: WholeGraphModel) -> None:
         """Refuse an order that cannot count a pattern, whatever its weights."""
         if self.below or not isinstance(model, OrderModel):
             return

@@ -48,21 +48,21 @@ class Width(Shapes):
 
 
 @dataclass(frozen=True)
-class GraphModel(ModelConfig):
+class WholeGraphModel(ModelConfig):
     """A model of whole graphs, and what it reads of them."""
 
     @abstractmethod
     def inputs(self, graphs: Sequence[Graph], dtype: torch.dtype) -> Any:
         """What the model reads, for some graphs at once."""
 
-    def fitting(self, graphs: Sequence[Graph], most: int) -> tuple[GraphModel | None, int]:
+    def fitting(self, graphs: Sequence[Graph], most: int) -> tuple[WholeGraphModel | None, int]:
         """The model with at most so many rows for each graph, None if it has more, and how many it has."""
         rows = max(graph.num_nodes for graph in graphs) ** 2
         return self if rows <= most else None, rows
 
 
 @dataclass(frozen=True)
-class OrderModel(GraphModel):
+class OrderModel(WholeGraphModel):
     """What models of tuples have in common: order, which tuples there are, which classes a layer has."""
 
     order: int = 3
@@ -96,7 +96,7 @@ class OrderModel(GraphModel):
             return lift(as_features(graphs, dtype), self.order, complete_tuples(self.tuples, self.order, sizes))
         return lift(as_features(graphs, dtype), self.order, self.tuples)
 
-    def fitting(self, graphs: Sequence[Graph], most: int) -> tuple[GraphModel | None, int]:
+    def fitting(self, graphs: Sequence[Graph], most: int) -> tuple[WholeGraphModel | None, int]:
         """The model with the first of its rules by which no graph has too many tuples: the same rule for all."""
         indexes = [as_features([graph], torch.float32).index for graph in graphs]
         least = 0
@@ -186,7 +186,7 @@ class OrderEncoder(OrderModel):
 
 @configurable
 @dataclass(frozen=True)
-class MessagePassingBaseline(GraphModel):
+class MessagePassingBaseline(WholeGraphModel):
     """GIN (Xu et al. 2019): as strong as 1-WL."""
 
     layers: int = 4
@@ -203,7 +203,7 @@ class MessagePassingBaseline(GraphModel):
 
 @configurable
 @dataclass(frozen=True)
-class MatrixBaseline(GraphModel):
+class MatrixBaseline(WholeGraphModel):
     """PPGN (Maron et al. 2019): products of matrices, as strong as 3-WL."""
 
     blocks: int = 4

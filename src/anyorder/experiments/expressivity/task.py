@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from anyorder.errors import reading
 from anyorder.experiments.expressivity.formulas import exp
-from anyorder.experiments.expressivity.models import GraphModel
+from anyorder.experiments.expressivity.models import WholeGraphModel
 from anyorder.experiments.expressivity.pairs import GROUPS, Pair, brec, csl, sr25
 from anyorder.experiments.expressivity.verdicts import Judge, Verdict, judge_exactly
 from anyorder.files import write_bytes
@@ -78,7 +78,7 @@ class GraphPairs(DirectTask):
     def _one(self, model: ModelConfig, pair: Pair, seed: int) -> Verdict:
         if isinstance(model, ColourRefinement):
             return judge_exactly(pair, model.order)
-        assert isinstance(model, GraphModel)
+        assert isinstance(model, WholeGraphModel)
         return self.judge.judge(model, pair, seed)
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from anyorder.errors import InputError
 from anyorder.experiments.expressivity.graphs import Graph
-from anyorder.experiments.expressivity.models import GraphModel, Width
+from anyorder.experiments.expressivity.models import WholeGraphModel, Width
 from anyorder.experiments.expressivity.pairs import Pair
 from anyorder.experiments.expressivity.refinement import tell_apart
 from anyorder.training.config import configurable
@@ -101,7 +101,7 @@ class Judge:
         if self.copies <= WIDTH or self.random_copies < 2:
             raise ValueError(f"T^2 needs more than {WIDTH} copies, and random weights at least 2, got {self}")
 
-    def judge(self, model: GraphModel, pair: Pair, seed: int) -> Verdict:
+    def judge(self, model: WholeGraphModel, pair: Pair, seed: int) -> Verdict:
         """The verdict on a pair: trained where asked for and where it fits, else with random weights, if that fits."""
         began = time.process_time()
         fitting, tuples = model.fitting((pair.first, pair.second), self.most_tuples)
@@ -111,7 +111,7 @@ class Judge:
             return self._trained(fitting, pair, tuples, seed, began)
         return self._random(fitting, pair, tuples, seed, began)
 
-    def _random(self, model: GraphModel, pair: Pair, tuples: int, seed: int, began: float) -> Verdict:
+    def _random(self, model: WholeGraphModel, pair: Pair, tuples: int, seed: int, began: float) -> Verdict:
         """Compare what random weights make of both graphs with what they make of relabelled copies, in float64."""
         torch.manual_seed(seed)
         module = model.build(Width(WIDTH)).double().eval()
@@ -124,7 +124,7 @@ class Judge:
         difference, noise, check = compare(one, other)
         return _verdict(pair, tuples, "random weights", difference / noise, check / noise, FAR, began)
 
-    def _trained(self, model: GraphModel, pair: Pair, tuples: int, seed: int, began: float) -> Verdict:
+    def _trained(self, model: WholeGraphModel, pair: Pair, tuples: int, seed: int, began: float) -> Verdict:
         """Train on relabelled copies to make both graphs differ, then test others of their copies."""
         torch.manual_seed(seed)
         module = model.build(Width(WIDTH)).double()

@@ -51,7 +51,7 @@ class DeepSetLayer(nn.Module):
         return F.normalize(self.own(nodes) + self.centred(nodes - average), dim=-1)
 
 
-class SetToGraph(PairModel):
+class SetToGraphNetwork(PairModel):
     """A DeepSet with ReLU between its layers, spread to pairs by a basis of 2 (S2G) or 5 (S2G+) maps, then an MLP.
 
     With ``own_diagonal`` a second head of the same shape answers for the pairs (i, i).
@@ -92,7 +92,7 @@ class SetToGraph(PairModel):
 
 @dataclass(frozen=True)
 class SetToGraphConfig:
-    """The arguments of :class:`SetToGraph` as a value."""
+    """The arguments of :class:`SetToGraphNetwork` as a value."""
 
     channels_in: int
     widths: tuple[int, ...]
@@ -102,6 +102,6 @@ class SetToGraphConfig:
     attention: bool = False
     own_diagonal: bool = True
 
-    def build(self) -> SetToGraph:
+    def build(self) -> SetToGraphNetwork:
         """The model with fresh parameters."""
-        return SetToGraph(**vars(self))
+        return SetToGraphNetwork(**vars(self))
