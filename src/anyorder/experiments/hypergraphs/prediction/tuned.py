@@ -75,5 +75,26 @@ TUNED: dict[tuple[str, str], tuple[str, ...]] = {
         "model.dropout=0.5",
     ),
     ("Cora (new nodes)", "Ours"): ("optimiser.learning_rate=0.003", "optimiser.weight_decay=0.0005", "model.dropout=0.7"),
+    ("house-committees", "Hyper-SAGNN"): (
+        "optimiser.learning_rate=0.003",
+        "optimiser.weight_decay=0.0005",
+        "model.dropout=0.7",
+    ),
+    ("house-committees", "HypergraphConv (mean)"): (
+        "optimiser.learning_rate=0.001",
+        "optimiser.weight_decay=0.0005",
+        "model.dropout=0.3",
+    ),
+    ("house-committees", "NHP (CHESHIRE)"): (
+        "optimiser.learning_rate=0.003",
+        "optimiser.weight_decay=0.0005",
+        "model.dropout=0.7",
+    ),
+    ("NTU2012", "NHP (CHESHIRE)"): ("optimiser.learning_rate=0.001", "optimiser.weight_decay=0.0005", "model.dropout=0.3"),
+    ("NTU2012 (new nodes)", "HypergraphConv (mean)"): (
+        "optimiser.learning_rate=0.003",
+        "optimiser.weight_decay=0.0",
+        "model.dropout=0.5",
+    ),
 }
 """By dataset and row: settings in place of those of the recipe."""
