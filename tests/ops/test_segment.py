@@ -11,6 +11,7 @@ from anyorder.ops.segment import segment_attention
 from segments import assert_equals_reference, outputs, problem
 
 BACKENDS = ["numba", "products"]
+pytestmark = pytest.mark.xdist_group("loops")  # two workers would compile the same loops
 
 
 @pytest.fixture
