@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from itertools import combinations, permutations, product
 
 import networkx as nx
@@ -153,3 +155,23 @@ def test_bad_input_is_refused() -> None:
         TuplesWithin(0)
     with pytest.raises(ValueError, match="given twice with different values"):
         from_edges(torch.tensor([[0, 1], [1, 0]]), num_nodes=2, edge=torch.tensor([[1.0], [2.0]]))
+
+
+KEPT = """
+import torch
+from anyorder.layouts.from_graph import _kept_memory
+from anyorder.ops.allocation import keep_freed_memory
+if not keep_freed_memory():
+    raise SystemExit("not glibc")
+before = _kept_memory()
+large, after_it = torch.ones(64_000_000), torch.ones(10)
+del large
+assert _kept_memory() - before > 200_000_000, _kept_memory() - before
+"""
+
+
+def test_memory_that_was_freed_and_kept_is_free():
+    done = subprocess.run([sys.executable, "-c", KEPT], capture_output=True, text=True, check=False)
+    if "not glibc" in done.stderr:
+        pytest.skip("another C library")
+    assert done.returncode == 0, done.stderr
