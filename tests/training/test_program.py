@@ -52,7 +52,7 @@ assert "anyorder" not in sys.modules
 def test_the_file_of_a_program_needs_no_anyorder(tmp_path, kind, capsys):
     folder, points = SHIPPED / "delaunay-2-s2g", torch.rand(11, 2, generator=torch.Generator().manual_seed(0))
     path = tmp_path / f"{kind}.pt2"
-    assert main(["export", str(folder), "--format", kind, "--output", str(path)]) == 0
+    assert main(["export", folder.name, "--format", kind, "--output", str(path)]) == 0
     assert f"{kind}.pt2: " in capsys.readouterr().out
     torch.save(points, tmp_path / "given.pt")
     names = [str(path), str(tmp_path / "given.pt"), str(tmp_path / "answer.pt")]
@@ -66,3 +66,11 @@ def test_what_is_no_program_is_refused(tmp_path):
     task = find("chains/ours-s-phi").make("quick").task
     with pytest.raises(InputError, match="cannot be exported as a program: expected a model of sets of points"):
         task.program(torch.nn.Identity(), None)
+
+
+def test_a_model_that_comes_along_is_known_by_its_name(tmp_path, capsys):
+    path = tmp_path / "model.js"
+    assert main(["export", "delaunay-2", "--output", str(path)]) == 0
+    assert path.read_text().startswith("// anyorder-web 1: SetToGraph")
+    assert main(["export", "delanay", "--output", str(path)]) != 0
+    assert "neither a folder of a trained model nor one that comes with the package" in capsys.readouterr().err

@@ -13,7 +13,7 @@ def add_commands(commands: Any) -> None:
     """Add ``export``."""
     text = "write a trained model for a web page, or as a program that needs only PyTorch"
     parser = commands.add_parser("export", help=text, description=sentence(text))
-    parser.add_argument("folder", type=Path, help="folder of a run or of `anyorder train`")
+    parser.add_argument("folder", type=Path, help="folder of a run or of `anyorder train`, or a shipped model: delaunay")
     parser.add_argument(
         "--format",
         choices=("web", "pt2", "aoti"),
@@ -26,13 +26,16 @@ def add_commands(commands: Any) -> None:
 
 
 def _export(args: argparse.Namespace) -> int:
+    from anyorder.training.checkpoints import shipped
+
+    folder = shipped(str(args.folder)) or args.folder
     if args.format == "web":
         from anyorder.training.web import export_web
 
-        size = export_web(args.folder, args.output, args.name)
+        size = export_web(folder, args.output, args.name)
     else:
         from anyorder.training.program import export_program
 
-        size = export_program(args.folder, args.output, compiled=args.format == "aoti")
+        size = export_program(folder, args.output, compiled=args.format == "aoti")
     print(f"{args.output}: {size / 1e6:.1f} MB")
     return 0
