@@ -13,7 +13,9 @@ import torch
 from anyorder.cli import main
 from anyorder.errors import InputError
 from anyorder.experiments import find
-from anyorder.experiments.set_to_graph.sets import SetBatch
+from anyorder.experiments.set_to_graph.delaunay_task import Delaunay
+from anyorder.experiments.set_to_graph.jet_task import Jets, JetShapes
+from anyorder.experiments.set_to_graph.sets import SetBatch, SetShapes
 from anyorder.training.checkpoints import load_model, load_run
 from anyorder.training.program import export_program, make_program
 
@@ -66,6 +68,10 @@ def test_what_is_no_program_is_refused(tmp_path):
     task = find("chains/ours-s-phi").make("quick").task
     with pytest.raises(InputError, match="cannot be exported as a program: expected a model of sets of points"):
         task.program(torch.nn.Identity(), None)
+    with pytest.raises(InputError, match="only ours and S2G are programs of sets of any size, got Identity"):
+        Delaunay().program(torch.nn.Identity(), SetShapes(2, 5))
+    with pytest.raises(InputError, match="a model of compressed jets is no program"):
+        Jets().program(torch.nn.Identity(), JetShapes(2, 5, compressed=True))
 
 
 def test_a_model_that_comes_along_is_known_by_its_name(tmp_path, capsys):

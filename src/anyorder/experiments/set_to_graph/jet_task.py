@@ -16,6 +16,7 @@ from torch.utils.data import Dataset
 
 from anyorder.arrays import digest
 from anyorder.datasets.registry import locate
+from anyorder.errors import InputError
 from anyorder.experiments.set_to_graph.baselines.pairs import PairModel
 from anyorder.experiments.set_to_graph.baselines.vertexing import VertexFinder, measured_resolution
 from anyorder.experiments.set_to_graph.files import LabelKind
@@ -158,6 +159,11 @@ class Jets(PairTask):
         place_of = {number: place for place, number in enumerate(numbers.tolist())}
         for number in range(len(sample) + sample.skipped_short):
             yield jets[place_of[number]] if number in place_of else None
+
+    def program(self, model: nn.Module, shapes: SetShapes) -> tuple[nn.Module, dict[str, Tensor]]:
+        if isinstance(shapes, JetShapes) and shapes.compressed:
+            raise InputError("a model of compressed jets is no program: it would need arcsinh and log of its inputs first")
+        return super().program(model, shapes)
 
 
 def _constants(shapes: JetShapes) -> Normalisation:

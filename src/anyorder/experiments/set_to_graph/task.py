@@ -15,10 +15,11 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset, Subset
 
 from anyorder.errors import InputError
+from anyorder.experiments.set_to_graph.baselines.s2g import SetToGraphNetwork
 from anyorder.experiments.set_to_graph.baselines.siamese import SiameseTriplet
 from anyorder.experiments.set_to_graph.edge_metrics import edge_loss, edge_scores, partition_loss, predicted_edges, soft_f1
 from anyorder.experiments.set_to_graph.files import LabelKind, read_sets, stream_sets
-from anyorder.experiments.set_to_graph.models import MOST_PAIRS, PairModelSettings
+from anyorder.experiments.set_to_graph.models import MOST_PAIRS, PairEncoder, PairModelSettings
 from anyorder.experiments.set_to_graph.partitions import Labels, connected_components_ragged, partition_scores
 from anyorder.experiments.set_to_graph.program import PairProgram
 from anyorder.experiments.set_to_graph.sets import SetBatch, SetSample, SetShapes, collate_sets
@@ -119,6 +120,8 @@ class PairTask(Task):
 
     def program(self, model: nn.Module, shapes: SetShapes) -> tuple[nn.Module, dict[str, Tensor]]:
         """From the points of a set (n, channels), as users have them, to a logit for each ordered pair (n, n)."""
+        if not isinstance(model, PairEncoder | SetToGraphNetwork):
+            raise InputError(f"only ours and S2G are programs of sets of any size, got {type(model).__name__}")
         return PairProgram(model, shapes), {"points": torch.linspace(0, 1, 5 * shapes.channels).view(5, -1)}
 
 
