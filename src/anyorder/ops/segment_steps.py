@@ -18,6 +18,9 @@ numba.config.SLP_VECTORIZE = 1  # heads are narrow: their loops are unrolled, an
 OPTIONS = {"nogil": True, "cache": True, "fastmath": {"contract"}, "error_model": "numpy"}
 FEW_KEYS = 16  # of a group that may do without a state
 _inline = numba.njit(inline="always", **OPTIONS)
+# What has no loop is left to LLVM, which inlines it as well: Numba copies a function's statements to every place of a call
+# and infers their types anew, which was more than half of the time to compile.
+_scalar = numba.njit(forceinline=True, **OPTIONS)
 # Every inner loop adds a multiple of one row to another, along memory. Leave to reorder sums is given to dot products alone:
 # elsewhere the compiler would use it to sum across rows instead, which is many times slower.
 _reorder = numba.njit(nogil=True, cache=True, fastmath={"contract", "reassoc"}, error_model="numpy")
@@ -63,23 +66,23 @@ def _branches(signature: str, which: str) -> Any:
     """A function that branches on the code of an activation, which is a constant wherever it is inlined."""
     names = {"where": _where, "exp": np.exp, "positive": _positive, "where_above": _where_above}
     bound = {name: activation.on(names) for name, activation in ACTIVATIONS.items()}
-    scope = {f"f{code_of(name)}": _inline(getattr(each, which)) for name, each in bound.items()}
+    scope = {f"f{code_of(name)}": _scalar(getattr(each, which)) for name, each in bound.items()}
     lines = [f"    if KIND == {code_of(name)}:\n        return f{code_of(name)}({signature})" for name in bound]
     exec(f"def branch({signature}, KIND):\n" + "\n".join(lines) + f"\n    return {signature.split(',')[0]}", scope)
-    return numba.njit(inline="always", **{**OPTIONS, "cache": False})(scope["branch"])
+    return numba.njit(forceinline=True, **{**OPTIONS, "cache": False})(scope["branch"])
 
 
-@_inline
+@_scalar
 def _where(condition, yes, no):  # type: ignore[no-untyped-def]
     return yes if condition else no
 
 
-@_inline
+@_scalar
 def _positive(x):  # type: ignore[no-untyped-def]
     return max(x, 0)
 
 
-@_inline
+@_scalar
 def _where_above(grad, x, bound):  # type: ignore[no-untyped-def]
     return grad if x > bound else 0
 
@@ -278,7 +281,7 @@ def give(phi, dphi, v, at, dstate, turned, t, local, dv, to, M, V):  # type: ign
         dv[c] = local[c]
 
 
-@_inline
+@_scalar
 def few(keys, queries, M, V):  # type: ignore[no-untyped-def]
     """Whether all pairs of some keys and queries take much less than a state; a single query takes many keys in turns."""
     return (keys <= FEW_KEYS or queries == 1) and 2 * keys * queries * (M + V) <= (keys + queries) * M * V
