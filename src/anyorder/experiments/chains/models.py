@@ -49,6 +49,7 @@ class GraphEncoder(ModelConfig):
     classes: Literal["all", "without global"] = "all"
     dropout: float = 0.0
     sharing: Sharing = "none"
+    output_rank: int | None = None
 
     def build(self, shapes: ChainShapes) -> nn.Module:
         return OnNodes(
@@ -65,6 +66,7 @@ class GraphEncoder(ModelConfig):
                 classes=self.classes,
                 dropout=self.dropout,
                 sharing=self.sharing,
+                output_rank=self.output_rank,
             )
         )
 

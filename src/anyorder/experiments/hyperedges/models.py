@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from anyorder.algebra import EquivalenceClass
+from anyorder.algebra import EquivalenceClass, Sharing
 from anyorder.experiments.hyperedges.baselines import DHNE, HyperSAGNN, MeanPairSimilarity, MinPairSimilarity
 from anyorder.experiments.hyperedges.batches import Known
 from anyorder.experiments.hyperedges.cooccurrence import cooccurrence_features
@@ -94,7 +94,18 @@ class IntoTuples(nn.Module):
     No permutation of a tuple is in the index set, so the lightweight MLP of order k has one class: it acts on rows.
     """
 
-    def __init__(self, *, order: int, channels: int, heads: int, head_channels: int, kernel: Kernel, dropout: float) -> None:
+    def __init__(
+        self,
+        *,
+        order: int,
+        channels: int,
+        heads: int,
+        head_channels: int,
+        kernel: Kernel,
+        dropout: float,
+        sharing: Sharing = "none",
+        output_rank: int | None = None,
+    ) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(channels)
         self.attention = EquivariantAttention(
@@ -106,6 +117,8 @@ class IntoTuples(nn.Module):
             kernel=kernel,
             dropout=dropout,
             classes=into_distinct_nodes,
+            sharing=sharing,
+            output_rank=output_rank,
         )
         wide, narrow = nn.Linear(channels, channels), nn.Linear(channels, channels)
         self.mlp = nn.Sequential(nn.LayerNorm(channels), wide, nn.GELU(), Dropout(dropout), narrow, Dropout(dropout))
@@ -148,14 +161,16 @@ class TupleEncoder(ModelConfig):
     dropout: float = 0.0
     """Inside the encoder layers."""
     feature_dropout: float = 0.25
+    sharing: Sharing = "none"
+    output_rank: int | None = None
+    """Both as in ``EncoderLayer``."""
 
     def build(self, shapes: Known) -> nn.Module:
         width: dict[str, Any] = {"channels": self.channels, "heads": self.heads, "head_channels": self.head_channels}
-        layers = (
-            EncoderLayer(order_in=1, order_out=1, kernel=self.kernel, dropout=self.dropout, **width)
-            for _ in range(self.layers)
-        )
-        last = IntoTuples(order=len(shapes.sizes), kernel=self.kernel, dropout=self.dropout, **width)
+        lean = {"sharing": self.sharing, "output_rank": self.output_rank}
+        given: dict[str, Any] = {"kernel": self.kernel, "dropout": self.dropout, **lean, **width}
+        layers = (EncoderLayer(order_in=1, order_out=1, **given) for _ in range(self.layers))
+        last = IntoTuples(order=len(shapes.sizes), **given)
         head = nn.Sequential(nn.LayerNorm(self.channels), *mlp_head(self.channels, self.hidden, self.head_dropout))
         embed = _autoencoder(shapes, self.channels, self.feature_dropout)
         return TupleNetwork(embed, nn.ModuleList(layers), last, head)

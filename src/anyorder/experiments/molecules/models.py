@@ -134,6 +134,7 @@ class MoleculeEncoder(MoleculeModel):
     classes: Literal["all", "without global"] = "all"
     dropout: float = 0.1
     sharing: Sharing = "none"
+    output_rank: int | None = None
 
     @property
     def inputs(self) -> MoleculeInputs:
@@ -153,6 +154,7 @@ class MoleculeEncoder(MoleculeModel):
                 classes=self.classes,
                 dropout=self.dropout,
                 sharing=self.sharing,
+                output_rank=self.output_rank,
             )
             for _ in range(self.layers)
         ]

@@ -151,6 +151,7 @@ class SetEncoder(PairModelSettings):
     dropout: float = 0.1
     own_diagonal: bool = False
     sharing: Sharing = "none"
+    output_rank: int | None = None
 
     def build(self, shapes: SetShapes) -> nn.Module:
         encoder = Encoder(
@@ -165,6 +166,7 @@ class SetEncoder(PairModelSettings):
             coupling=self.coupling,
             dropout=self.dropout,
             sharing=self.sharing,
+            output_rank=self.output_rank,
         )
         return PairEncoder(encoder, head=self.head, own_diagonal=self.own_diagonal)
 
