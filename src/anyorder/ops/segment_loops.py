@@ -21,6 +21,7 @@ from anyorder.ops.segment_steps import (
     features,
     features_backward,
     features_of_few,
+    fetch,
     few,
     give,
     incoming,
@@ -97,10 +98,16 @@ def loops(width: int, width_value: int, num_features: int, kind: str, has_direct
                     if few(k1 - k0, q1 - q0, M, V):
                         for a in range(k0, k1, FEW_KEYS):
                             b = min(a + FEW_KEYS, k1)
+                            if h == 0:
+                                for t in range(a, b):
+                                    fetch(k, korder, t, ks, c * H * D, H * D)
+                                    fetch(v, korder, t, vs, c * H * V, H * V)
                             features_of_few(k, ks, (c * H + h) * D, korder, a, b, wt, eps, others, D, M, KIND, TURNED)
                             for t in range(q0, q1):
                                 place = (qorder[t] * C + c) * H + h
                                 if a == k0:
+                                    if h == 0:
+                                        fetch(q, qorder, t, qs, c * H * D, H * D)
                                     features(q, qorder[t] * qs + (c * H + h) * D, wt, eps, phi, D, M, KIND, TURNED)
                                     norms[place] = 0
                                     for n in range(V):
@@ -113,10 +120,15 @@ def loops(width: int, width_value: int, num_features: int, kind: str, has_direct
                         state[n] = 0
                     for t in range(k0, k1):
                         i = korder[t]
+                        if h == 0:
+                            fetch(k, korder, t, ks, c * H * D, H * D)
+                            fetch(v, korder, t, vs, c * H * V, H * V)
                         features(k, i * ks + (c * H + h) * D, wt, eps, phi, D, M, KIND, TURNED)
                         absorb(phi, v, i * vs + (c * H + h) * V, state, 0, M, V)
                     for t in range(q0, q1):
                         place = (qorder[t] * C + c) * H + h
+                        if h == 0:
+                            fetch(q, qorder, t, qs, c * H * D, H * D)
                         features(q, qorder[t] * qs + (c * H + h) * D, wt, eps, phi, D, M, KIND, TURNED)
                         norm = answer(phi, state, 0, local, M, V)
                         norms[place] = norm
@@ -153,6 +165,10 @@ def loops(width: int, width_value: int, num_features: int, kind: str, has_direct
                     if few(k1 - k0, q1 - q0, M, V):
                         for a in range(k0, k1, FEW_KEYS):
                             b = min(a + FEW_KEYS, k1)
+                            if h == 0:
+                                for t in range(a, b):
+                                    fetch(k, korder, t, ks, c * H * D, H * D)
+                                    fetch(v, korder, t, vs, c * H * V, H * V)
                             features_of_few(k, ks, (c * H + h) * D, korder, a, b, wt, eps, others, D, M, KIND, TURNED)
                             for n in range((b - a) * M):
                                 dothers[n] = 0
@@ -162,6 +178,10 @@ def loops(width: int, width_value: int, num_features: int, kind: str, has_direct
                                 place = (qorder[t] * C + c) * H + h
                                 at = qorder[t] * qs + (c * H + h) * D
                                 if a == k0:
+                                    if h == 0:
+                                        fetch(q, qorder, t, qs, c * H * D, H * D)
+                                        fetch(sums, qorder, t, C * H * V, c * H * V, H * V)
+                                        fetch(dsums, qorder, t, C * H * V, c * H * V, H * V)
                                     features(q, at, wt, eps, phi, D, M, KIND, TURNED)
                                     dnorm = incoming(
                                         sums, norms, dsums, dnorms, place * V, place, normalize, tiny, local, V
@@ -189,12 +209,19 @@ def loops(width: int, width_value: int, num_features: int, kind: str, has_direct
                         dstate[n] = 0
                     for t in range(k0, k1):
                         i = korder[t]
+                        if h == 0:
+                            fetch(k, korder, t, ks, c * H * D, H * D)
+                            fetch(v, korder, t, vs, c * H * V, H * V)
                         features(k, i * ks + (c * H + h) * D, wt, eps, phi, D, M, KIND, TURNED)
                         absorb(phi, v, i * vs + (c * H + h) * V, state, 0, M, V)
                     transpose(state, 0, turned, M, V)
                     for t in range(q0, q1):
                         place = (qorder[t] * C + c) * H + h
                         at = qorder[t] * qs + (c * H + h) * D
+                        if h == 0:
+                            fetch(q, qorder, t, qs, c * H * D, H * D)
+                            fetch(sums, qorder, t, C * H * V, c * H * V, H * V)
+                            fetch(dsums, qorder, t, C * H * V, c * H * V, H * V)
                         features(q, at, wt, eps, phi, D, M, KIND, TURNED)
                         dnorm = incoming(sums, norms, dsums, dnorms, place * V, place, normalize, tiny, local, V)
                         ask(phi, dphi, local, dnorm, state, turned, dstate, 0, 0, M, V)

@@ -14,12 +14,14 @@ from anyorder.ops.activations import ACTIVATIONS
 numba: Any = require("numba", "fast")
 extending: Any = require("numba.extending", "fast")
 cgutils: Any = require("numba.core.cgutils", "fast")
+ir: Any = require("llvmlite.ir", "fast")
 numba.config.SLP_VECTORIZE = 1  # heads are narrow: their loops are unrolled, and become vectors only so
 OPTIONS = {"nogil": True, "cache": True, "fastmath": {"contract"}, "error_model": "numpy"}
+AHEAD = 8  # rows from the one that is read to the one that is asked for
 FEW_KEYS = 16  # of a group that may do without a state
 _inline = numba.njit(inline="always", **OPTIONS)
-# What has no loop is left to LLVM, which inlines it as well: Numba copies a function's statements to every place of a call
-# and infers their types anew, which was more than half of the time to compile.
+# What has no loop over channels is left to LLVM, which inlines it as well: Numba copies the statements of a function to
+# every place of a call and infers their types anew, which was more than half of the time to compile.
 _scalar = numba.njit(forceinline=True, **OPTIONS)
 # Every inner loop adds a multiple of one row to another, along memory. Leave to reorder sums is given to dot products alone:
 # elsewhere the compiler would use it to sum across rows instead, which is many times slower.
@@ -51,6 +53,21 @@ def pointer(context, array, offset):  # type: ignore[no-untyped-def]
         return builder.gep(data, [arguments[1]])
 
     return numba.types.CPointer(array.dtype)(array, numba.types.intp), generate
+
+
+@extending.intrinsic
+def _prefetch(context, array, offset):  # type: ignore[no-untyped-def]
+    """Ask for the cache line of an element; nothing happens where there is none."""
+
+    def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        data = cgutils.create_struct_proxy(signature.args[0])(target, builder, value=arguments[0]).data
+        place = builder.bitcast(builder.gep(data, [arguments[1]]), cgutils.voidptr_t)
+        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, *[ir.IntType(32)] * 3])
+        function = builder.module.declare_intrinsic("llvm.prefetch", (cgutils.voidptr_t,), kind)
+        builder.call(function, [place, *map(ir.IntType(32), (0, 3, 1))])  # to read, to keep, data
+        return target.get_dummy_value()
+
+    return numba.types.void(array, numba.types.intp), generate
 
 
 VERSION = zlib.crc32(Path(__file__).read_bytes())
@@ -96,6 +113,15 @@ def _dot(a, b, n):  # type: ignore[no-untyped-def]
     for i in range(1, n):
         total += a[i] * b[i]
     return total
+
+
+@_scalar
+def fetch(x, order, t, stride, at, length):  # type: ignore[no-untyped-def]
+    """Ask for a row that will be read soon: rows of a group lie anywhere, and each would be waited for."""
+    if t + AHEAD < len(order):
+        row = order[t + AHEAD] * stride + at
+        for n in range(0, length, 16):
+            _prefetch(x, row + n)
 
 
 @_inline
