@@ -33,6 +33,7 @@ KERNELS = {
     "elu-relaxed": {"kernel": Elu()},
     "learned-relaxed": {"kernel": LearnedFeatures(num_features=4)},
     "learned-exact": {"kernel": LearnedFeatures(num_features=4), "coupling": "exact"},
+    "learned-products": {"kernel": LearnedFeatures(num_features=16, factors=2)},
     "elu-exact": {"kernel": Elu(), "coupling": "exact"},
     "relu-sum": {"kernel": RandomFeatures(kind="relu", num_features=4), "normalize": False},
     "elu-exact-sum": {"kernel": Elu(), "coupling": "exact", "normalize": False},
@@ -77,8 +78,11 @@ def score_of(module):
     def phi(x):
         x = x / len(x) ** 0.25
         if isinstance(kernel, LearnedFeatures):
-            scores = torch.stack([w @ x for w in module.directions])
-            return torch.cat([scores, -scores]).softmax(0) + kernel.eps
+            made = torch.ones(1, dtype=x.dtype)
+            for some in module.directions.chunk(kernel.factors):
+                scores = torch.stack([w @ x for w in some])
+                made = torch.kron(made, torch.cat([scores, -scores]).softmax(0))
+            return made + kernel.eps
         if kernel.kind == "relu":
             return torch.stack([torch.clamp(w @ x, min=0) + kernel.eps for w in module.directions])
         return torch.stack([torch.exp(w @ x - x @ x / 2) for w in module.directions])
@@ -364,3 +368,18 @@ def test_learned_features_become_sharper_as_queries_grow_and_relu_features_do_no
 
     assert peak(LearnedFeatures(), 10) > 2 * peak(LearnedFeatures(), 1)
     assert peak(RandomFeatures(), 10) < 1.2 * peak(RandomFeatures(), 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"num_features": 5}, "must be even"),
+        ({"num_features": 32, "factors": 2}, "an even number to the power of factors=2, got 32"),
+        ({"num_features": 9, "factors": 2}, "an even number to the power of factors=2, got 9"),
+        ({"factors": 2}, "must be given with factors=2"),
+        ({"num_features": 4, "factors": 0}, "factors must be a positive integer"),
+    ],
+)
+def test_learned_features_that_cannot_be(given, message):
+    with pytest.raises(ValueError, match=message):
+        LearnedFeatures(**given)
