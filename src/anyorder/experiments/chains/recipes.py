@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from anyorder.experiments.chains.models import GraphEncoder, GraphMLP, MessagePassing
 from anyorder.experiments.chains.task import Chains
-from anyorder.layers import RandomFeatures
+from anyorder.layers import LearnedFeatures, RandomFeatures
 from anyorder.training.run import ModelConfig, Recipe, Run, Scale, Schedule
 from anyorder.training.tables import Claim, Table
 
@@ -23,6 +23,7 @@ MODELS: dict[str, ModelConfig] = {
     "Ours (S, phi) w/o global": GraphEncoder(kernel=PHI, classes="without global"),
     "Ours (S)": GraphEncoder(),
     "Ours (S, phi)": GraphEncoder(kernel=PHI),
+    "Ours (S, learned phi)": GraphEncoder(kernel=LearnedFeatures()),
 }
 
 
