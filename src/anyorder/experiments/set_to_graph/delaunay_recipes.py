@@ -13,7 +13,7 @@ from anyorder.training.run import ModelConfig, Optimiser, Recipe, Run, Scale, Sc
 from anyorder.training.tables import Claim, Table
 
 SIZES = {"Delaunay (50)": (50, 50), "Delaunay (20-80)": (20, 80)}
-LEARNED = LearnedFeatures(num_features=256, factors=2)  # the best of the study in results/kernels.md
+LEARNED = LearnedFeatures(num_features=512, factors=3)  # the best of results/kernels.md
 OURS: dict[str, SetEncoder] = {
     "Ours (D)": SetEncoder(),
     "Ours (D, phi)": SetEncoder(kernel=RandomFeatures()),

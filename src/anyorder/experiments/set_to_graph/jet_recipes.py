@@ -17,7 +17,7 @@ _SIZE = SetEncoder(layers=4, channels=128, heads=4, head_channels=32, head=(256,
 OURS: dict[str, SetEncoder] = {
     "Ours (D)": _SIZE,
     "Ours (D, phi)": replace(_SIZE, kernel=RandomFeatures()),
-    "Ours (D, learned phi)": replace(_SIZE, kernel=LearnedFeatures(num_features=256, factors=2)),
+    "Ours (D, learned phi)": replace(_SIZE, kernel=LearnedFeatures(num_features=512, factors=3)),
 }
 WITHOUT_LEARNING: dict[str, ModelConfig] = {"AVR": VertexReconstruction(), "One cluster": OneCluster()}
 MODELS: dict[str, ModelConfig] = {
