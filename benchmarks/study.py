@@ -43,7 +43,7 @@ def table(records: Sequence[dict[str, Any]], metric: str, hide: Sequence[str]) -
     lines = [f"| recipe | changed | seeds | validation {metric} | parameters | minutes |", "|---|---|---|---|---|---|"]
     for values, (recipe, changed), some in sorted(scored, key=lambda entry: sign * statistics.mean(entry[0])):
         deviation = f" ± {statistics.stdev(values):.4f}" if len(values) > 1 else ""
-        minutes = statistics.mean(record["wall_seconds"] for record in some) / 60
+        minutes = statistics.median(record["wall_seconds"] for record in some) / 60
         lines.append(
             f"| `{recipe}` | {changed} | {len(some)} | {statistics.mean(values):.4f}{deviation} "
             f"| {some[0]['parameters']:,} | {minutes:.1f} |"
