@@ -2,8 +2,7 @@
 
 from anyorder.layers.attention import EquivariantAttention, redraw_features
 from anyorder.layers.blocks import EncoderLayer
-from anyorder.layers.kernels import Elu, FeatureKernel, Kernel, KernelsByKind, RandomFeatures, Softmax
-from anyorder.layers.learned_kernels import LearnedFeatures
+from anyorder.layers.kernels import Elu, FeatureKernel, Kernel, KernelsByKind, LearnedFeatures, RandomFeatures, Softmax
 from anyorder.layers.linear import EquivariantLinear
 from anyorder.layers.symmetric import SymmetricLinear
 from anyorder.layers.symmetric_attention import SymmetricAttention, SymmetricEncoderLayer

@@ -21,8 +21,9 @@ from anyorder.algebra import (
 )
 from anyorder.algebra.program import Attend, ColumnSpan, Combine, Program, Project, Values, module_name, pooled
 from anyorder.layers.checks import check_input, check_orders, check_positive
-from anyorder.layers.kernels import Kernel, KernelsByKind, RandomFeatures, Softmax, kernel_of
+from anyorder.layers.kernels import Kernel, KernelsByKind, RandomFeatures, Softmax
 from anyorder.layers.module import FeatureModule
+from anyorder.layers.named_kernels import kernel_of
 from anyorder.layers.projection import Parts, PointwiseProjection, add_product, init_uniform, project
 from anyorder.layouts import Features, Grouped, IndexSet
 from anyorder.ops.dropout import Dropout

@@ -230,6 +230,78 @@ class RandomFeatures(FeatureKernel):
         return asking.exp() + self.eps, asked.exp() + self.eps, FeatureMap("none")
 
 
+@dataclass(frozen=True)
+class LearnedFeatures(FeatureKernel):
+    r"""Learned features that compete: phi(x) = softmax([w.x', -w.x']) + eps, x' = x / d^(1/4), with trained directions w.
+
+    >>> LearnedFeatures(num_features=6).is_linear
+    True
+
+    Unlike ``relu`` features, which grow in proportion to x so that its length cancels in N / Z, these become sharper as
+    queries and keys grow: attention has a temperature, in linear time.
+
+    With several factors, phi(x) holds all products of one feature of each factor: 256 features are two softmaxes over 16,
+    which tell apart 256 cells of a grid with 16 directions.
+
+    >>> LearnedFeatures(num_features=256, factors=2).draw(8).shape
+    torch.Size([16, 8])
+
+    Args:
+        num_features: number of features, two for each direction (default: 2 int(d log d), at least 2); with several
+            factors, a power of an even number.
+        eps: added to every feature, so that no norm is zero.
+        factors: how many softmaxes are multiplied.
+    """
+
+    num_features: int | None = None
+    eps: float = 1e-6
+    factors: int = 1
+    is_learned = True
+
+    def __post_init__(self) -> None:
+        check_positive(factors=self.factors)
+        if self.num_features is not None:
+            check_positive(num_features=self.num_features)
+            if self.factors == 1 and self.num_features % 2:
+                raise ValueError(f"num_features must be even, two for each direction, got {self.num_features}")
+            if self._of_factor(self.num_features) is None:
+                raise ValueError(
+                    f"num_features must be an even number to the power of factors={self.factors}, got {self.num_features}"
+                )
+        elif self.factors > 1:
+            raise ValueError(f"num_features must be given with factors={self.factors}")
+        if not self.eps > 0:
+            raise ValueError(f"eps must be positive, so that no norm is zero, got {self.eps}")
+
+    def _of_factor(self, num_features: int) -> int | None:
+        """Features of one factor, if there is an even number of them."""
+        each = round(num_features ** (1 / self.factors))
+        return each if each**self.factors == num_features and each % 2 == 0 else None
+
+    def draw(self, head_channels: int, generator: torch.Generator | None = None) -> Tensor:
+        """Directions (feature, channel) to begin with, as those of ``RandomFeatures``."""
+        each = None if self.num_features is None else self._of_factor(self.num_features)
+        half = None if each is None else self.factors * each // 2
+        return RandomFeatures(num_features=half).draw(head_channels, generator)
+
+    def feature_map(self, directions: Tensor | None) -> FeatureMap:
+        assert directions is not None
+        return FeatureMap("none", directions * directions.shape[1] ** -0.25, self.eps)
+
+    def transform(
+        self, known: Grouped, query: Tensor, key: Tensor, features: FeatureMap | None, normalize: bool
+    ) -> tuple[Tensor, Tensor, FeatureMap]:
+        assert features is not None and features.directions is not None
+        made = []
+        for x in (query, key):
+            scores = (x @ features.directions.to(x.dtype).T).unflatten(-1, (self.factors, -1))
+            first, *others = torch.cat([scores, -scores], -1).softmax(-1).unbind(-2)
+            for other in others:
+                first = (first.unsqueeze(-1) * other.unsqueeze(-2)).flatten(-2)
+            made.append(first + self.eps)
+        return made[0], made[1], FeatureMap("none")
+
+
 @saved_value
 @dataclass(frozen=True)
 class KernelsByKind:
@@ -245,40 +317,6 @@ class KernelsByKind:
 
     local: Kernel
     other: Kernel
-
-
-NAMED: dict[str, Kernel] = {
-    "softmax": Softmax(),
-    "elu": Elu(),
-    "relu": RandomFeatures(kind="relu"),
-    "favor": RandomFeatures(kind="softmax"),
-}
-"""Kernels with their default settings, by name."""
-
-
-def kernel_of(given: Kernel | str) -> Kernel:
-    """A kernel, or the one of a name.
-
-    >>> kernel_of("relu")
-    RandomFeatures(kind='relu', num_features=None, redraw=None, eps=0.001)
-    """
-    if isinstance(given, str):
-        if given not in NAMED:
-            raise ValueError(
-                f"kernel must be one of {[*NAMED]}, or a value like RandomFeatures(num_features=64), got {given!r}"
-            )
-        return NAMED[given]
-    if not isinstance(given, (Softmax, FeatureKernel)):
-        raise TypeError(f"kernel must be Softmax(), RandomFeatures(...), Elu() or a FeatureKernel, got {given!r}")
-    return given
-
-
-def linear_kernel_of(given: Kernel | str | None) -> FeatureKernel:
-    """A kernel in linear time, or the one of a name; ``Elu()`` for None."""
-    found = Elu() if given is None else kernel_of(given)
-    if not isinstance(found, FeatureKernel):
-        raise TypeError(f"kernel must be of linear time here, as RandomFeatures(...) or Elu(), got {given!r}")
-    return found
 
 
 def _exponents(x: Tensor, directions: Tensor) -> Tensor:

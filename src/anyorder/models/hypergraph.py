@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from anyorder.layers.checks import check_positive
-from anyorder.layers.kernels import FeatureKernel, Kernel, linear_kernel_of
+from anyorder.layers.kernels import FeatureKernel, Kernel
+from anyorder.layers.named_kernels import linear_kernel_of
 from anyorder.layouts import Queries, Segments
 from anyorder.layouts.incidence import IncidenceSet
 from anyorder.ops.dropout import Dropout

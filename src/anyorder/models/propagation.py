@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from anyorder.layers.checks import check_positive
-from anyorder.layers.kernels import FeatureKernel, Kernel, linear_kernel_of
+from anyorder.layers.kernels import FeatureKernel, Kernel
+from anyorder.layers.named_kernels import linear_kernel_of
 from anyorder.layouts.incidence import IncidenceSet
 from anyorder.models.hypergraph import SizeModulation
 from anyorder.ops.dropout import Dropout

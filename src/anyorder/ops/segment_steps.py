@@ -120,7 +120,7 @@ def fetch(x, order, t, stride, at, length):  # type: ignore[no-untyped-def]
     """Ask for a row that will be read soon: rows of a group lie anywhere, and each would be waited for."""
     if t + AHEAD < len(order):
         row = order[t + AHEAD] * stride + at
-        for n in range(0, length, 16):
+        for n in range(0, length, 64 // x.itemsize):  # lines of 64 bytes
             _prefetch(x, row + n)
 
 

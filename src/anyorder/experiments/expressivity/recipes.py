@@ -48,8 +48,8 @@ MODELS: dict[str, ModelConfig] = {
 def _most_tuples(model: ModelConfig) -> int:
     """Tuples of a graph up to which a pair is judged on a machine of this size: a few minutes of one core.
 
-    For MLP_pi these are all tuples of 3 of 200 nodes, which is all of BREC, and of 4 of 62; for ours, of 3 of 63 nodes and
-    of 4 of 25.
+    For MLP_pi these are all tuples of 3 of 200 nodes, which is all of BREC, and of 4 of 62; for ours, of 3 of 64 nodes and
+    of 4 of 26.
     """
     if isinstance(model, OrderEncoder):
         return {3: 250_000, 4: 400_000}.get(model.order, 10**6)

@@ -55,6 +55,7 @@ QUICK: dict[str, tuple[MoleculeModel, float]] = {
     "Ours (S, phi)_SMALL": (_QUICK_SMALL, 1e-3),
     "Ours (S, phi)": (MoleculeEncoder(4, 96, 4, 16, 4, 16, dropout=0.0), 1e-3),
 }
+# With the rate of SMALL.
 QUICK |= {row: (replace(_QUICK_SMALL, kernel=kernel), 1e-3) for row, kernel in KERNELS.items()}
 # The same rows at equal sizes, with the learning rates above: baselines as wide as Ours_SMALL, ours as narrow as GIN.
 MATCHED: dict[str, tuple[MoleculeModel, float]] = {
