@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property, wraps
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -20,8 +22,29 @@ class Memory:
     def _once(self, key: object, build: Callable[[], Built]) -> Built:
         if key not in self._cache:
             refuse_in_graph()
-            self._cache[key] = build()
+            with outside_inference_mode():
+                self._cache[key] = build()
         return self._cache[key]  # type: ignore[return-value]
+
+
+def outside_inference_mode() -> AbstractContextManager[object]:
+    """For what is kept: a training may use it later, and refuses tensors that were made in inference mode."""
+    if not torch.compiler.is_compiling() and torch.is_inference_mode_enabled():
+        return torch.inference_mode(False)
+    return nullcontext()
+
+
+def kept(build: Callable[[Any], Built]) -> cached_property[Built]:
+    """A property that is built once and kept."""
+
+    @wraps(build)
+    def outside(holder: Any) -> Built:
+        if torch.compiler.is_compiling():
+            return build(holder)
+        with outside_inference_mode():
+            return build(holder)
+
+    return cached_property(outside)
 
 
 is_exported = torch.compiler.is_exporting

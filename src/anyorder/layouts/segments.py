@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from anyorder.layouts.memory import is_exported
+from anyorder.layouts.memory import is_exported, kept
 from anyorder.layouts.transfer import Transferable
 
 
@@ -55,12 +54,12 @@ class Segments(Transferable):
         """The number of groups, empty ones too."""
         return self.pointer.shape[0] - 1
 
-    @cached_property
+    @kept
     def sizes(self) -> Tensor:
         """The number of rows of each group."""
         return self.pointer.diff()
 
-    @cached_property
+    @kept
     def group(self) -> Tensor:
         """The group of each of the sorted rows."""
         groups = torch.arange(self.num_groups, device=self.pointer.device)
@@ -97,13 +96,13 @@ class Queries(Transferable):
             made.__dict__.update(group=torch.cat([part.group for part in classes]), classes=torch.cat(numbers))
         return made
 
-    @cached_property
+    @kept
     def classes(self) -> Tensor:
         """The class of each of the sorted rows."""
         classes = torch.arange(len(self.pointer), device=self.pointer.device)
         return torch.repeat_interleave(classes, self.pointer[:, -1] - self.pointer[:, 0])
 
-    @cached_property
+    @kept
     def group(self) -> Tensor:
         """The group of each of the sorted rows."""
         groups = torch.arange(self.pointer.shape[1] - 1, device=self.pointer.device)

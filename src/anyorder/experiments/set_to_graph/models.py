@@ -20,6 +20,7 @@ from anyorder.experiments.set_to_graph.baselines.siamese import SiameseConfig, S
 from anyorder.experiments.set_to_graph.sets import SetBatch, SetSample, SetShapes, collate_sets
 from anyorder.layers import Kernel, Softmax
 from anyorder.layouts import CompleteIndexSet, Features, SparseIndexSet
+from anyorder.layouts.memory import outside_inference_mode
 from anyorder.models import Encoder
 from anyorder.training.config import configurable
 from anyorder.training.run import ModelConfig
@@ -61,7 +62,8 @@ class CollateIndexed:
 @lru_cache(maxsize=4)
 def _equal_sets(size: int, number: int, device: torch.device) -> CompleteIndexSet:
     """Batches of equally many sets of one size share an index set, so that its plans are worked out once."""
-    return CompleteIndexSet(1, torch.full((number,), size, device=device))
+    with outside_inference_mode():
+        return CompleteIndexSet(1, torch.full((number,), size, device=device))
 
 
 def _tiles(size: int, side: int) -> Iterator[Tensor]:
