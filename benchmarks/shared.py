@@ -13,7 +13,7 @@ from anyorder.bench import alternate, isolated, peak_memory
 from anyorder.bench.fits import aligned
 from anyorder.bench.measure import resident_memory
 from anyorder.bench.models import Workload
-from anyorder.ops.allocation import keep_freed_memory
+from anyorder.ops.allocation import keep_freed_memory, return_freed_memory
 from anyorder.ops.backends import wait_for_loops
 
 
@@ -53,7 +53,7 @@ def times(works: Sequence[Workload], options: argparse.Namespace) -> list[tuple[
 def step_memory(make: Callable[[Any], Workload], argument: Any, small: Any) -> str:
     """GB that two training steps take at most, beyond what was there before model and input; or how they failed.
 
-    A step on a ``small`` input comes before, to load libraries and compile. Freed memory goes back to the system here.
+    A step on a ``small`` input comes before, to load libraries and compile. Freed memory is returned to the system here.
     """
     outcome = isolated(_steps, (make, argument, small))
     return f"{outcome.results[0] / 1e9:.2f}" if outcome.results else outcome.status
@@ -61,6 +61,7 @@ def step_memory(make: Callable[[Any], Workload], argument: Any, small: Any) -> s
 
 def _steps(given: tuple[Callable[[Any], Workload], Any, Any]) -> Iterator[int]:
     make, argument, small = given
+    return_freed_memory()
     wait_for_loops()  # this process is a new one: without it the first steps would be plain tensor operations
     make(small).step()
     base = resident_memory()

@@ -21,7 +21,6 @@ from anyorder import (
 from anyorder.layouts import Grouped
 from anyorder.models.hypergraph import HypergraphEncoder
 from anyorder.models.propagation import PropagationEncoder
-from anyorder.ops import segment
 from anyorder.testing import assert_equivariant, random_features, random_index_set
 
 KERNELS = {
@@ -284,61 +283,6 @@ def test_random_directions_are_orthogonal():
     product = directions @ directions.T
     torch.testing.assert_close(product, torch.diag(product.diag()), rtol=0, atol=1e-5)
     assert RandomFeatures().features_for(1) == 1
-
-
-def _with_kept(work):
-    """What a function returns, and how many numbers are kept for its backward pass."""
-    held = []
-
-    def keep(part):
-        held.append(part.numel())
-        return part
-
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda part: part):
-        return work(), sum(held)
-
-
-@pytest.mark.parametrize("coupling", ["relaxed", "exact"])
-def test_recomputing_changes_no_gradient(coupling):
-    generator = torch.Generator().manual_seed(0)
-    index = SparseIndexSet(torch.unique(torch.randint(12, (60, 2), generator=generator), dim=0), num_nodes=12)
-    values = torch.randn(index.num_entries, 8, generator=generator)
-    sizes = {"order_in": 2, "order_out": 2, "channels": 8, "heads": 2, "head_channels": 4}
-    results = []
-    for recompute in (False, True):
-        torch.manual_seed(1)
-        layer = EncoderLayer(**sizes, kernel=RandomFeatures(), coupling=coupling, dropout=0.1, recompute=recompute)
-        given = values.clone().requires_grad_()
-        out, held = _with_kept(lambda: layer(Features(index, given)).values)  # noqa: B023
-        out.square().sum().backward()
-        results.append((out, given.grad, *[weight.grad for weight in layer.parameters()], held))
-    *plain, kept = results[0]
-    *again, held_now = results[1]
-    assert all(torch.equal(a, b) for a, b in zip(plain, again, strict=True))
-    assert held_now < kept / 5
-
-
-def test_recomputing_does_not_attend_again(monkeypatch):
-    index = SparseIndexSet(torch.tensor([[0, 0], [0, 1], [1, 0], [1, 1]]), num_nodes=2)
-    sizes = {"order_in": 2, "order_out": 2, "channels": 4, "heads": 1, "head_channels": 4}
-    calls, choose = [], segment._choose  # asked once in a forward and once in a backward pass
-    monkeypatch.setattr(segment, "SMALL", -1)  # as for large inputs
-    monkeypatch.setattr(segment, "_choose", lambda *given: calls.append(recompute) or choose(*given))
-    for recompute in (False, True):
-        layer = EncoderLayer(**sizes, kernel=RandomFeatures(), recompute=recompute)
-        layer(Features(index, torch.randn(4, 4))).values.sum().backward()
-    assert calls.count(True) == calls.count(False) > 0
-
-
-@pytest.mark.parametrize("coupling", ["relaxed", "exact"])
-def test_a_recomputing_layer_goes_back_as_often_as_asked(coupling):
-    index = SparseIndexSet(torch.tensor([[0, 0], [0, 1], [1, 0], [1, 1]]), num_nodes=2)
-    sizes = {"order_in": 2, "order_out": 2, "channels": 4, "heads": 1, "head_channels": 4}
-    layer = EncoderLayer(**sizes, kernel=RandomFeatures(), coupling=coupling, recompute=True)
-    given = torch.randn(4, 4, requires_grad=True)
-    out = layer(Features(index, given)).values.square().sum()
-    first, second = (torch.autograd.grad(out, given, retain_graph=True)[0] for _ in range(2))
-    assert torch.equal(first, second) and bool(first.any())
 
 
 def test_without_gradients_a_layer_gives_the_same_and_leaves_its_input_alone():

@@ -1,5 +1,6 @@
 """Set partitions and equivalence classes: what an equivariant layer does, without tensors."""
 
+from anyorder.algebra.attention_steps import attention_program
 from anyorder.algebra.classes import (
     KINDS,
     EquivalenceClass,
@@ -11,8 +12,9 @@ from anyorder.algebra.classes import (
     pools,
 )
 from anyorder.algebra.describe import formula, meaning
+from anyorder.algebra.linear_steps import linear_program
 from anyorder.algebra.partitions import SetPartition, set_partitions
-from anyorder.algebra.program import SHARINGS, Program, Sharing, attention_program, linear_program
+from anyorder.algebra.program import SHARINGS, Program, Sharing
 from anyorder.algebra.selections import Selection, select
 
 __all__ = [

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Literal
 
-from anyorder.algebra.classes import EquivalenceClass, Pool, expansion, pointwise_into, pools
-from anyorder.algebra.partitions import SetPartition, set_partitions
+from anyorder.algebra.classes import EquivalenceClass, Pool, expansion
+from anyorder.algebra.partitions import SetPartition
 
 Side = Literal["source", "target"]
 Role = Literal["query", "key", "value", "direct"]
@@ -31,6 +29,8 @@ class ColumnSpan:
 
     role: Role
     attend: int
+    start: int
+    """The first of the columns in the weights of all classes of the pattern, in classes."""
     classes: int
 
     def __str__(self) -> str:
@@ -64,8 +64,8 @@ class Project:
     """Of the matrices, where the weights of all steps are numbered together (linear layers)."""
     whole: tuple[int, ...] = field(init=False, repr=False)
     """The numbers of the classes that keep all nodes."""
-    roles: tuple[Role, ...] = field(init=False, repr=False)
-    """What the columns are for, each once."""
+    spans: tuple[tuple[Role, tuple[ColumnSpan, ...]], ...] = field(init=False, repr=False)
+    """The columns by what they are for."""
     name: str = field(init=False, repr=False)
     """Of the weights."""
 
@@ -73,7 +73,8 @@ class Project:
         blocks = self.pattern.num_blocks
         whole = tuple(n for n, cls in enumerate(self.classes) if cls.source.num_blocks == blocks)
         object.__setattr__(self, "whole", whole)
-        object.__setattr__(self, "roles", tuple(dict.fromkeys(each.role for each in self.columns)))
+        roles = dict.fromkeys(each.role for each in self.columns)
+        object.__setattr__(self, "spans", tuple((r, tuple(each for each in self.columns if each.role == r)) for r in roles))
         object.__setattr__(self, "name", module_name(self.pattern))
 
     def __str__(self) -> str:
@@ -140,6 +141,8 @@ class Combine:
     pattern: SetPartition
     attends: tuple[int, ...]
     is_direct: bool
+    start: int = 0
+    """The first of its rows in the matrix of all classes that write the pattern, in classes."""
     name: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -202,17 +205,20 @@ def _at(cls: EquivalenceClass) -> str:
 class Program:
     """The steps of a layer; equal programs have equal keys, in every process.
 
-    >>> print(linear_program(1, 1, pointwise_into(1, SetPartition((0,))), "sum"))
+    >>> from anyorder.algebra import linear_program, select
+    >>> print(linear_program(1, 1, select(1, 1, "pointwise"), "sum"))
     project   target (i): direct = (i) w0
 
     Args:
         order_in, order_out: of the tensors that the layer maps.
         steps: what it does, in this order.
+        parts: programs whose results add up to those of this one, each with little in hand; none where it is not divided.
     """
 
     order_in: int
     order_out: int
     steps: tuple[Step, ...]
+    parts: tuple[Program, ...] = ()
     key: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -226,123 +232,3 @@ class Program:
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.steps))
-
-
-def pooled(classes: Sequence[EquivalenceClass]) -> tuple[EquivalenceClass, ...]:
-    """The classes that sum over something, those that share their groups together: the order of attention's weights."""
-    some = [cls for cls in classes if cls.kind != "pointwise"]
-    return tuple(sorted(some, key=lambda cls: (cls.source, cls.matched_source, cls.target, cls.matching)))
-
-
-@cache
-def attention_program(
-    order_in: int,
-    order_out: int,
-    classes: tuple[EquivalenceClass, ...],
-    attention: Attentions,
-    same: bool,
-    sharing: Sharing = "none",
-) -> Program:
-    """The program of an attention layer; ``same`` where it writes to the index set that it reads from.
-
-    ``attention`` says how local and how global classes attend, ``sharing`` which weights they have in common.
-
-    Queries at a target pattern, keys at a source pattern and the pointwise part of the output that read the same rows
-    share their products.
-
-    >>> from anyorder.algebra import classes
-    >>> len(attention_program(1, 1, classes(1, 1), ("softmax", "softmax"), same=True).steps)
-    4
-
-    Args:
-        order_in, order_out: k and l.
-        classes: those that the layer uses.
-        attention: ``"relaxed"``, ``"exact"`` or ``"softmax"``, for the local and for the global ones.
-        same: whether the layer writes to the index set that it reads from.
-        sharing: which of queries and keys the classes of a pattern have together, as of ``EquivariantAttention``.
-    """
-    every = pooled(classes)
-    attends = _attends(every, attention, "keys" in sharing)
-    sources = list(dict.fromkeys(c.source for c in every))
-    reading = {
-        p: sorted((a for a in attends if a.pool.source == p), key=lambda a: every.index(a.classes[0])) for p in sources
-    }
-    direct = {p: tuple(c for c in classes if c.kind == "pointwise" and c.target == p) for p in set_partitions(order_out)}
-    side: Side = "target" if same else "source"
-    wanted: dict[tuple[Side, SetPartition, tuple[EquivalenceClass, ...]], tuple[ColumnSpan, ...]] = {}
-
-    def want(side: Side, pattern: SetPartition, reads: tuple[EquivalenceClass, ...], *columns: ColumnSpan) -> None:
-        wanted[side, pattern, reads] = (*wanted.get((side, pattern, reads), ()), *columns)
-
-    for p in dict.fromkeys(c.target for c in every):
-        spans = [ColumnSpan("query", a.number, dict(a.targets)[p]) for a in attends if p in dict(a.targets)]
-        want("target", p, pointwise_into(order_in, p), *([ColumnSpan("query", -1, 1)] if "queries" in sharing else spans))
-    for p, some in reading.items():
-        want(side, p, pointwise_into(order_in, p), *[ColumnSpan("key", a.number, a.key_classes) for a in some])
-    for p, reads in direct.items():
-        if reads:
-            want("target", p, reads, ColumnSpan("direct", -1, 1))
-    steps: list[Step] = [Project(*site, columns) for site, columns in wanted.items()]
-    steps += [Values(p, tuple(ColumnSpan("value", a.number, a.key_classes) for a in some)) for p, some in reading.items()]
-    steps += attends
-    for p in set_partitions(order_out):
-        steps.append(Combine(p, tuple(a.number for a in attends if p in dict(a.targets)), bool(direct[p])))
-    return Program(order_in, order_out, tuple(steps))
-
-
-def _attends(every: tuple[EquivalenceClass, ...], attention: Attentions, shares_keys: bool) -> list[Attend]:
-    """One attention for each pool and target pattern, or for each pool where its classes share their keys."""
-    apart = [every] if shares_keys else [[c for c in every if c.target == p] for p in dict.fromkeys(c.target for c in every)]
-    runs = [run for some in apart for run in pools(some).values()]
-    return [Attend(n, run, attention[run[0].kind == "global"], shares_keys) for n, run in enumerate(runs)]
-
-
-@cache
-def linear_terms(
-    classes: tuple[EquivalenceClass, ...],
-) -> tuple[tuple[EquivalenceClass, ...], tuple[tuple[int, int, int], ...]]:
-    """The terms with equalities only that make some exact classes, and (term, class, sign) for each part of them."""
-    signed = {(term, n): sign for n, cls in enumerate(classes) for sign, term in expansion(cls)}
-    terms = tuple(dict.fromkeys(term for term, _ in signed))
-    place = {term: n for n, term in enumerate(terms)}
-    return terms, tuple((place[term], n, sign) for (term, n), sign in signed.items())
-
-
-@cache
-def linear_program(
-    order_in: int, order_out: int, classes: tuple[EquivalenceClass, ...], reduce: Literal["sum", "mean"]
-) -> Program:
-    """The program of a linear layer: sums with equalities only under recombined weights, or averages class by class.
-
-    >>> from anyorder.algebra import classes
-    >>> print(linear_program(1, 0, classes(1, 0), "sum"))
-    pool      source (i) by graph, times w0
-    spread    target () += (w0) at graph
-
-    Args:
-        order_in, order_out: k and l.
-        classes: those that the layer uses.
-        reduce: take the ``"sum"`` or the ``"mean"`` over the entries of a class.
-    """
-    if reduce == "mean":
-        terms = [term for cls in classes for _, term in expansion(cls)]
-        steps: list[Step] = [Reduce(pool, ()) for pool in dict.fromkeys(term.pool for term in terms)]
-        return Program(order_in, order_out, (*steps, *[Average(n, cls) for n, cls in enumerate(classes)]))
-    terms = list(linear_terms(classes)[0])
-    place = {term: n for n, term in enumerate(terms)}
-    steps = []
-    for p in set_partitions(order_out):
-        into = tuple(term for term in terms if term.kind == "pointwise" and term.target == p)
-        if into:
-            steps.append(Project("target", p, into, (ColumnSpan("direct", -1, 1),), tuple(place[term] for term in into)))
-    rest = [term for term in terms if term.kind != "pointwise"]
-    steps += [Reduce(pool, tuple(place[term] for term in some)) for pool, some in pools(rest).items()]
-    for p in set_partitions(order_out):
-        reads: dict[object, tuple[EquivalenceClass, tuple[int, ...]]] = {}
-        for term in (term for term in rest if term.target == p):
-            key = term.matched_target if len(term.matching) < 2 else term
-            cls, numbers = reads.get(key, (term, ()))
-            reads[key] = (cls, (*numbers, place[term]))
-        if reads:
-            steps.append(Deliver(p, tuple(reads.values())))
-    return Program(order_in, order_out, tuple(steps))

@@ -14,7 +14,7 @@ from anyorder.bench.graphs import barabasi_albert
 from anyorder.bench.measure import Clock, Timing, measure
 from anyorder.bench.products import Product, executed_products, time_products
 from anyorder.layers import EncoderLayer, RandomFeatures
-from anyorder.layers.attention import Coupling
+from anyorder.layers.named_kernels import Coupling
 from anyorder.layouts import Features
 
 

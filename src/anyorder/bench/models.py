@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from anyorder.algebra import Sharing
 from anyorder.extras import require
 from anyorder.layers import Kernel, RandomFeatures, Softmax
-from anyorder.layers.attention import Coupling
+from anyorder.layers.named_kernels import Coupling
 from anyorder.layouts import DenseIndexSet, Features, SparseIndexSet
 from anyorder.models import Encoder, EquivariantMLP
 

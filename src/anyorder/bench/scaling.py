@@ -19,7 +19,7 @@ from anyorder.bench.models import MODELS, Workload
 from anyorder.errors import InputError, reading
 from anyorder.extras import require
 from anyorder.layouts import SparseIndexSet
-from anyorder.ops.allocation import keep_freed_memory
+from anyorder.ops.allocation import keep_freed_memory, return_freed_memory
 
 SIZES = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 NOT_TRIED = "not tried"
@@ -81,7 +81,8 @@ class Limits:
 
 
 def hold_case(case: Case) -> Iterator[tuple[int, int | None]]:
-    """Bytes that a forward pass and a training step take in this process, graph by graph."""
+    """Bytes that a forward pass and a training step take in this process, graph by graph, where freed memory is returned."""
+    return_freed_memory()
     for seed in range(case.seeds):
         base, work = _work(case, seed)[1:]
         with peak_memory(base) as forward:
@@ -115,7 +116,7 @@ def _work(case: Case, seed: int) -> tuple[SparseIndexSet, int, Workload]:
 
 
 def run_case(case: Case, limits: Limits) -> Row:
-    """Measure a case in two processes of its own: memory as the system gives it, then time in memory that is kept."""
+    """Measure a case in two processes of its own: memory that is returned when freed, then time in memory that is kept."""
     options: dict[str, Any] = {"time_limit": limits.time, "threads": limits.threads}
     held = isolated(hold_case, case, memory_limit=limits.memory, **options)
     room = None if limits.memory is None else 2 * limits.memory  # kept memory is more

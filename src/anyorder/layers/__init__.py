@@ -1,9 +1,10 @@
 """Equivariant layers between any two orders."""
 
-from anyorder.layers.attention import EquivariantAttention, redraw_features
+from anyorder.layers.attention import EquivariantAttention
 from anyorder.layers.blocks import EncoderLayer
 from anyorder.layers.kernels import Elu, FeatureKernel, Kernel, KernelsByKind, LearnedFeatures, RandomFeatures, Softmax
 from anyorder.layers.linear import EquivariantLinear
+from anyorder.layers.redraw import redraw_features
 from anyorder.layers.symmetric import SymmetricLinear
 from anyorder.layers.symmetric_attention import SymmetricAttention, SymmetricEncoderLayer
 from anyorder.ops.segment import segment_attention

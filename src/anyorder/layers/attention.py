@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,21 +19,23 @@ from anyorder.algebra import (
     pools,
     select,
 )
-from anyorder.algebra.program import Attend, ColumnSpan, Combine, Program, Project, Values, module_name, pooled
+from anyorder.algebra.attention_steps import pooled
+from anyorder.algebra.program import Attend, ColumnSpan, Combine, Program, Project, Values, module_name
 from anyorder.layers.checks import check_input, check_orders, check_positive
-from anyorder.layers.kernels import Kernel, KernelsByKind, RandomFeatures, Softmax
+from anyorder.layers.kernels import Kernel
 from anyorder.layers.module import FeatureModule
-from anyorder.layers.named_kernels import kernel_of
+from anyorder.layers.named_kernels import Coupling, Kernels, check_kernels
 from anyorder.layers.projection import Parts, PointwiseProjection, add_product, init_uniform, project
+from anyorder.layers.recompute import in_parts, is_possible
 from anyorder.layouts import Features, Grouped, IndexSet
+from anyorder.layouts.plan import Plan
 from anyorder.ops.dropout import Dropout
 from anyorder.ops.features import FeatureMap
 
-Coupling = Literal["relaxed", "exact"]
+RECOMPUTED = 256 * 2**20
+"""Bytes that attention may keep for its backward pass before it recomputes them instead, and of its answers."""
 Made = dict[tuple[str, int, SetPartition], list[Tensor]]
 """What earlier steps made, by role, number of the attention (-1: for all) and pattern."""
-Kernels = Kernel | str | KernelsByKind | Mapping[str, Kernel | str]
-"""One kernel or its name, or one for the ``local`` and one for the ``global`` classes."""
 
 
 class EquivariantAttention(FeatureModule):
@@ -67,6 +69,8 @@ class EquivariantAttention(FeatureModule):
             that read the same entries in the same groups have the same keys and values, so that a group is summed once.
             ``"queries"``: classes that write to the same pattern have the same queries. ``"keys and queries"``: both.
         output_rank: the matrices after attention as a product through this many channels (default: whole matrices).
+        recompute: attend part by part, and recompute queries, keys and values of a part in its backward pass (default: where
+            attention in linear time would keep 256 MB for it).
     """
 
     def __init__(
@@ -84,6 +88,7 @@ class EquivariantAttention(FeatureModule):
         classes: Selection = "all",
         sharing: Sharing = "none",
         output_rank: int | None = None,
+        recompute: bool | None = None,
     ) -> None:
         super().__init__()
         check_orders(order_in=order_in, order_out=order_out)
@@ -92,11 +97,11 @@ class EquivariantAttention(FeatureModule):
             raise ValueError(f"sharing must be one of {[*SHARINGS]}, got {sharing!r}")
         if output_rank is not None:
             check_positive(output_rank=output_rank)
-        self.sharing, self.output_rank = sharing, output_rank
+        self.sharing, self.output_rank, self.recompute = sharing, output_rank, recompute
         self.order_in, self.order_out = order_in, order_out
         self.channels_in = self.channels_out = channels
         self.heads, self.head_channels = heads, head_channels
-        self.kernels, self.coupling, self.normalize = _check_kernels(order_out, kernel, coupling, normalize)
+        self.kernels, self.coupling, self.normalize = check_kernels(order_out, kernel, coupling, normalize)
         self.classes = select(order_in, order_out, classes)
         modes = tuple(self.coupling if each.is_linear else "softmax" for each in self.kernels)
         self.program, self.program_same = (
@@ -104,7 +109,7 @@ class EquivariantAttention(FeatureModule):
         )
         self.dropout = Dropout(dropout)
         self._make_weights(channels, heads * head_channels)
-        for name, each in self._drawing().items():
+        for name, each in self.drawing().items():
             drawn = each.draw(head_channels)
             if each.is_learned and drawn is not None:
                 self.register_parameter(name, nn.Parameter(drawn))
@@ -116,7 +121,7 @@ class EquivariantAttention(FeatureModule):
         """How the local classes compare queries and keys; the global ones, too, unless they were given their own."""
         return self.kernels[0]
 
-    def _drawing(self) -> dict[str, Kernel]:
+    def drawing(self) -> dict[str, Kernel]:
         """The buffers of directions, by name."""
         first, second = self.kernels
         return {"directions": first} if first is second else {"directions": first, "directions_global": second}
@@ -165,21 +170,40 @@ class EquivariantAttention(FeatureModule):
         self.prepare_outside(x, target)
         target = x.index.target(self.order_out, target)
         program = self._program(x.index, target)
-        read, phi = x.index.split(x.rows), self.feature_maps()
+        read, plan = x.index.split(x.rows), x.index.plan(target)
+        if self.recomputes(x, target):
+            keeps = self._answers(x, target) <= RECOMPUTED
+            parts = in_parts(lambda part: self._run(part, plan, read, x.rows), program.parts or (program,), keeps)
+        else:
+            parts = self._run(program, plan, read, x.rows)
+        return Features.of_rows(target, target.assemble(parts))
+
+    def _run(self, program: Program, plan: Plan, read: Parts, like: Tensor) -> Parts:
+        """The rows that a program writes, by pattern."""
+        phi = self.feature_maps()
         made: Made = {}
         parts: Parts = {}
-        for step, known in zip(program.steps, x.index.plan(target).prepare(program), strict=True):
+        for step, known in zip(program.steps, plan.prepare(program), strict=True):
             if isinstance(step, Project):
                 self._cut(project(step, known, read, *self._weights(step)), step.columns, made, step.pattern)
             elif isinstance(step, Values):
-                self._cut(read[step.pattern] @ self.value[step.name], step.columns, made, step.pattern)
+                weight = self._columns(self.value[step.name], step.columns)
+                self._cut(read[step.pattern] @ weight, step.columns, made, step.pattern)
             elif isinstance(step, Attend):
                 self._attend(step, known, phi[step.is_global], made)
             elif isinstance(step, Combine):
                 answers = [part for number in step.attends for part in made.pop(("received", number, step.pattern))]
                 direct = made.get(("direct", -1, step.pattern), [None])[0]
-                parts[step.pattern] = self._combine(step, known, answers, direct, x.rows)
-        return Features.of_rows(target, target.assemble(parts))
+                parts[step.pattern] = self._combine(step, known, answers, direct, like)
+        return parts
+
+    def recomputes(self, x: Features, target: IndexSet) -> bool:
+        """Whether a pass from these features to this index set goes part by part."""
+        if not is_possible():
+            return False
+        if self.recompute is None:  # softmax takes care of it in tiles
+            return self.kernel.is_linear and self._kept(x, target) > RECOMPUTED
+        return self.recompute
 
     def feature_maps(self) -> tuple[FeatureMap | None, FeatureMap | None]:
         """phi of the local and of the global classes."""
@@ -190,15 +214,23 @@ class EquivariantAttention(FeatureModule):
     def _weights(self, step: Project) -> tuple[Tensor | None, Tensor | None]:
         """The weight and bias of a step: those of queries, keys and the direct part side by side."""
         maps = {"query": self.query, "key": self.key, "direct": self.pointwise}
-        first: Any = maps[step.roles[0]][step.name]
-        if len(step.roles) == 1:
-            return first.weight, first.bias
+        if len(step.spans) == 1:
+            [(role, spans)] = step.spans
+            only: Any = maps[role][step.name]
+            return self._columns(only.weight, spans), self._columns(only.bias, spans)
         weights, biases = [], []
-        for role in step.roles:
+        for role, spans in step.spans:
             each: Any = maps[role][step.name]
-            weights.append(each.weight)
-            biases.append(each.weight.new_zeros(each.channels_out) if each.bias is None else each.bias)
-        return None if first.weight is None else torch.cat(weights, 2), torch.cat(biases)
+            weights.append(self._columns(each.weight, spans))
+            biases.append(each.weight.new_zeros(each.channels_out) if each.bias is None else self._columns(each.bias, spans))
+        return None if weights[0] is None else torch.cat(weights, 2), torch.cat(biases)
+
+    def _columns(self, weight: Any, spans: Sequence[ColumnSpan]) -> Any:
+        """The columns that a step makes, which are neighbours, of those of all classes."""
+        count = self.heads * self.head_channels * sum(span.classes for span in spans)
+        if weight is None or spans[0].role == "direct" or count == weight.shape[-1]:
+            return weight
+        return weight.narrow(-1, spans[0].start * self.heads * self.head_channels, count)
 
     def _cut(self, rows: Tensor, columns: Sequence[ColumnSpan], made: Made, pattern: SetPartition) -> None:
         """Deal columns out to those who asked for them, all at once, so that gradients are put together in one step."""
@@ -244,17 +276,25 @@ class EquivariantAttention(FeatureModule):
         wide = received[0] if len(received) == 1 else torch.cat(received, 1)
         wide = self.dropout(wide) if self.dropout.p else wide
         weight = self.output[step.name]
+        if len(weight) != wide.shape[1]:
+            weight = weight.narrow(0, step.start * self.heads * self.head_channels, wide.shape[1])
         if self.output_rank is not None:
             wide, weight = wide @ weight, self.raised[step.name]
         return wide @ weight if direct is None else add_product(direct, wide, weight)
 
-    def kept(self, x: Features, target: IndexSet) -> int:
+    def _kept(self, x: Features, target: IndexSet) -> int:
         """About how many bytes a forward pass keeps for the backward pass."""
-        entries, outputs = x.index.counts(), target.counts()
+        entries = x.index.counts()
         asked = (entries[p] * (len(pools(c)) if "keys" in self.sharing else len(c)) for p, c in self.reading.items())
-        rows = 2 * sum(asked) + 2 * sum(outputs[p] * len(c) for p, c in self.writing.items())
-        number = x.rows.element_size() * (4 if self.coupling == "exact" else 1)  # in double, and a few times
-        return rows * self.heads * self.head_channels * number
+        keys_and_values = 2 * sum(asked) * self.heads * self.head_channels * x.rows.element_size()
+        number = 4 if self.coupling == "exact" else 1  # in double, and a few times
+        return (keys_and_values + 2 * self._answers(x, target)) * number
+
+    def _answers(self, x: Features, target: IndexSet) -> int:
+        """The bytes of what queries receive."""
+        outputs = target.counts()
+        rows = sum(outputs[p] * len(c) for p, c in self.writing.items())
+        return rows * self.heads * self.head_channels * x.rows.element_size()
 
     def weights_of(self, cls: EquivalenceClass) -> dict[str, Tensor]:
         """Views of the weights of one class, to read or to set in place.
@@ -300,49 +340,3 @@ class EquivariantAttention(FeatureModule):
             f"{self.order_in} -> {self.order_out}, channels={self.channels_in}, heads={self.heads} x {self.head_channels}, "
             f"classes={len(self.classes)}, {kernel}, coupling={self.coupling!r}{lean}"
         )
-
-
-def _check_kernels(
-    order_out: int, kernel: Kernels | None, coupling: Coupling | None, normalize: bool
-) -> tuple[tuple[Kernel, Kernel], Coupling, bool]:
-    """The kernels of local and global classes, the coupling and whether attention is normalised."""
-    if isinstance(kernel, KernelsByKind):
-        kernel = {"local": kernel.local, "global": kernel.other}
-    given = kernel if isinstance(kernel, Mapping) else {"local": kernel or Softmax(), "global": kernel or Softmax()}
-    if {*given} != {"local", "global"}:
-        raise ValueError(f"a mapping of kernels needs 'local' and 'global', got {[*given]}")
-    local, everywhere = kernel_of(given["local"]), kernel_of(given["global"])
-    if coupling not in (None, "relaxed", "exact"):
-        raise ValueError(f"coupling must be 'relaxed' or 'exact', got {coupling!r}")
-    if order_out == 0:
-        return (Softmax(), Softmax()), "exact", True
-    kernels = (local, local if local == everywhere else everywhere)
-    if not any(each.is_linear for each in kernels):
-        if coupling == "relaxed" or not normalize:
-            raise ValueError("softmax is exact and normalised: coupling='relaxed' and normalize=False need another kernel")
-        return kernels, "exact", True
-    return kernels, coupling or "relaxed", normalize
-
-
-def redraw_features(module: nn.Module, step: int) -> None:
-    """Draw new random directions where the kernel asks for it at this training step; a step always draws the same.
-
-    >>> sizes = {"order_in": 1, "order_out": 1, "channels": 4, "heads": 1, "head_channels": 4}
-    >>> layer = EquivariantAttention(**sizes, kernel=RandomFeatures(redraw=2))
-    >>> before = layer.directions.clone()
-    >>> redraw_features(layer, step=2)
-    >>> bool((layer.directions == before).all())
-    False
-
-    Args:
-        module: a layer or a model.
-        step: the number of the training step, from 0 on.
-    """
-    layers = [layer for layer in module.modules() if isinstance(getattr(layer, "directions", None), Tensor)]
-    for number, layer in enumerate(layers):
-        drawing = layer._drawing() if isinstance(layer, EquivariantAttention) else {"directions": layer.kernel}
-        for name, kernel in drawing.items():
-            if isinstance(kernel, RandomFeatures) and kernel.redraw and step > 0 and step % kernel.redraw == 0:
-                generator = torch.Generator().manual_seed(step * 65537 + number)
-                directions: Any = getattr(layer, name)
-                directions.copy_(kernel.draw(directions.shape[1], generator))

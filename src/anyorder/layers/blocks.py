@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from anyorder.algebra import Selection, Sharing
-from anyorder.layers.attention import Coupling, EquivariantAttention, Kernels
+from anyorder.layers.attention import EquivariantAttention
 from anyorder.layers.checks import check_input, check_positive
 from anyorder.layers.linear import EquivariantLinear, lightweight_mlp
 from anyorder.layers.module import FeatureModule
-from anyorder.layers.recompute import keep_answers
+from anyorder.layers.named_kernels import Coupling, Kernels
+from anyorder.layers.recompute import recomputed
 from anyorder.layouts import Features, IndexSet
-from anyorder.ops.backends import is_transformed
 from anyorder.ops.dropout import Dropout
-
-RECOMPUTED = 256 * 2**20
-"""Bytes that a layer may keep for its backward pass before it recomputes them instead."""
 
 
 class EncoderLayer(FeatureModule):
@@ -39,8 +35,8 @@ class EncoderLayer(FeatureModule):
         channels_hidden: width inside the MLP (default: ``channels``).
         norm: LayerNorm before attention and MLP.
         residual: add the input where it has the output's index set.
-        recompute: keep nothing for the backward pass but the input and what linear-time attention answers, and recompute the
-            rest there (default: where a layer with linear-time attention would keep 256 MB).
+        recompute: go part by part, and recompute most of what the backward pass needs there (default: where attention
+            in linear time would keep 256 MB).
     """
 
     def __init__(
@@ -66,7 +62,7 @@ class EncoderLayer(FeatureModule):
         super().__init__()
         self.order_in, self.order_out = order_in, order_out
         self.channels_in = self.channels_out = channels
-        self.residual, self.recompute = residual, recompute
+        self.residual = residual
         hidden = channels if channels_hidden is None else channels_hidden
         check_positive(channels=channels, channels_hidden=hidden)
         self.attention = EquivariantAttention(
@@ -82,6 +78,7 @@ class EncoderLayer(FeatureModule):
             classes=classes,
             sharing=sharing,
             output_rank=output_rank,
+            recompute=recompute,
         )
         self.widen = EquivariantLinear(
             order_in=order_out, order_out=order_out, channels_in=channels, channels_out=hidden, classes="pointwise"
@@ -103,21 +100,14 @@ class EncoderLayer(FeatureModule):
     def forward(self, x: Features, target: IndexSet | None = None) -> Features:
         check_input(self, x, self.order_in, self.channels_in, self.widen.weight)
         self.prepare_outside(x, target)
-        if self._shall_recompute(x, target):
-            return checkpoint(self._forward, x, target, use_reentrant=False, context_fn=keep_answers)
-        return self._forward(x, target)
-
-    def _shall_recompute(self, x: Features, target: IndexSet | None) -> bool:
-        if not torch.is_grad_enabled() or torch.compiler.is_compiling() or is_transformed():
-            return False
-        if self.recompute is None:  # softmax takes care of it in parts
-            return self.attention.kernel.is_linear and self.attention.kept(x, x.target(self.order_out, target)) > RECOMPUTED
-        return self.recompute
-
-    def _forward(self, x: Features, target: IndexSet | None) -> Features:
         h = self.attention(x.with_rows(self.norm_attention(x.rows)), target)
         if self.residual and h.index is x.index:
             h = h.with_rows(x.rows + h.rows)
+        if self.attention.recomputes(x, h.index):
+            return recomputed(self._transform, h)
+        return self._transform(h)
+
+    def _transform(self, h: Features) -> Features:
         update = lightweight_mlp(self.widen, self.narrow, self._between, h.with_rows(self.norm_mlp(h.rows)))
         if torch.is_grad_enabled() or self.training or torch.compiler.is_compiling() or update.dtype != h.rows.dtype:
             return h.with_rows(h.rows + (self.dropout(update) if self.dropout.p else update))

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from anyorder.algebra import EquivalenceClass, Selection, linear_program, select, set_partitions
-from anyorder.algebra.program import Average, Deliver, Project, Reduce, Step, linear_terms
+from anyorder.algebra.linear_steps import linear_terms
+from anyorder.algebra.program import Average, Deliver, Project, Reduce, Step
 from anyorder.layers.checks import check_input, check_orders, check_positive
 from anyorder.layers.module import FeatureModule
 from anyorder.layers.projection import Parts, init_uniform, project

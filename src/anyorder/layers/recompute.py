@@ -1,12 +1,45 @@
-"""Recomputing a layer in its backward pass, all but what attention answered."""
+"""Recomputing a layer in its backward pass, part by part, all but what attention answered."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from functools import partial
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.checkpoint import checkpoint
+
+from anyorder.algebra import Program
+from anyorder.layers.projection import Parts
+from anyorder.ops.backends import is_transformed
+
+Result = TypeVar("Result")
+
+
+def is_possible() -> bool:
+    """Whether nobody looks inside who could not follow."""
+    return not torch.compiler.is_compiling() and not is_transformed()
+
+
+def recomputed(work: Callable[..., Result], *given: Any, keeps_answers: bool = False) -> Result:
+    """What ``work`` returns; all that its backward pass needs is computed again there."""
+    if not torch.is_grad_enabled():
+        return work(*given)
+    contexts = keep_answers if keeps_answers else lambda: (nullcontext(), nullcontext())
+    found: Result = checkpoint(work, *given, use_reentrant=False, context_fn=contexts)
+    return found
+
+
+def in_parts(run: Callable[[Program], Parts], parts: Sequence[Program], keeps_answers: bool) -> Parts:
+    """The sum of what some programs write, each recomputed on its own: little is held at a time."""
+    total: Parts = {}
+    for part in parts:
+        for pattern, rows in recomputed(partial(run, part), keeps_answers=keeps_answers).items():
+            total[pattern] = rows if pattern not in total else total[pattern] + rows
+    return total
 
 
 def keep_answers() -> tuple[TorchDispatchMode, TorchDispatchMode]:

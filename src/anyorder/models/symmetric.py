@@ -7,10 +7,10 @@ from itertools import pairwise
 
 from torch import nn
 
-from anyorder.layers.attention import Coupling
 from anyorder.layers.checks import check_orders, check_positive
 from anyorder.layers.kernels import Kernel
 from anyorder.layers.module import FeatureModule
+from anyorder.layers.named_kernels import Coupling
 from anyorder.layers.symmetric_attention import SymmetricEncoderLayer
 from anyorder.layouts import Features, IndexSet
 

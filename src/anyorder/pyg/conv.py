@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from anyorder.algebra import Selection
 from anyorder.layers import EncoderLayer
-from anyorder.layers.attention import Coupling, Kernels
+from anyorder.layers.named_kernels import Coupling, Kernels
 from anyorder.layouts import Features
 from anyorder.pyg.pairs import PairSet
 from anyorder.saving import SavedModule

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from anyorder.algebra import Selection
-from anyorder.layers.attention import Coupling, Kernels
+from anyorder.layers.named_kernels import Coupling, Kernels
 from anyorder.layouts import Features
 from anyorder.models import Encoder
 from anyorder.pyg.columns import ColumnEncoder, Columns
