@@ -2,8 +2,8 @@
 
     OMP_NUM_THREADS=1 python benchmarks/predict.py
 
-Data are made from a seed, and each model is trained on them for one epoch: what it has learned does not change its speed. Every
-prediction is a process of its own, so that its time includes the start.
+Data are made from a seed, and each model is trained on them for one epoch: what it has learned does not change its speed.
+Every prediction is a process of its own, so that its time includes the start.
 """
 
 from __future__ import annotations

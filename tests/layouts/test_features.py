@@ -91,8 +91,8 @@ class TestCopies:
         x = random_features(2)
         plan = x.index.plan(x.index)
         moved = x.to(torch.float32)
-        (target, moved_plan) = moved.index._plans[0]
-        assert target is moved.index and moved_plan.source is moved.index and moved_plan is not plan
+        [(_, moved_plan)] = moved.index._plans
+        assert moved_plan.source is moved_plan.target is moved.index and moved_plan is not plan
         assert moved.index.plan(moved.index) is moved_plan
 
     @pytest.mark.skipif(not torch.cuda.is_available(), reason="pinned memory needs CUDA")

@@ -39,6 +39,12 @@ class ColumnSpan:
         return f"{self.role}[{self.attend}] x {self.classes}"
 
 
+def _joined(columns: tuple[ColumnSpan, ...]) -> tuple[ColumnSpan, ...]:
+    """One span for all columns of a role, which are neighbours in its weights."""
+    by_role = [[each for each in columns if each.role == role] for role in dict.fromkeys(each.role for each in columns)]
+    return tuple(ColumnSpan(some[0].role, -1, some[0].start, sum(each.classes for each in some)) for some in by_role)
+
+
 def module_name(pattern: SetPartition) -> str:
     """A pattern as the name of a module or weight: the block of each axis.
 
@@ -64,8 +70,8 @@ class Project:
     """Of the matrices, where the weights of all steps are numbered together (linear layers)."""
     whole: tuple[int, ...] = field(init=False, repr=False)
     """The numbers of the classes that keep all nodes."""
-    spans: tuple[tuple[Role, tuple[ColumnSpan, ...]], ...] = field(init=False, repr=False)
-    """The columns by what they are for."""
+    spans: tuple[ColumnSpan, ...] = field(init=False, repr=False)
+    """Neighbouring columns that are for the same, as one span of no attention."""
     name: str = field(init=False, repr=False)
     """Of the weights."""
 
@@ -73,8 +79,7 @@ class Project:
         blocks = self.pattern.num_blocks
         whole = tuple(n for n, cls in enumerate(self.classes) if cls.source.num_blocks == blocks)
         object.__setattr__(self, "whole", whole)
-        roles = dict.fromkeys(each.role for each in self.columns)
-        object.__setattr__(self, "spans", tuple((r, tuple(each for each in self.columns if each.role == r)) for r in roles))
+        object.__setattr__(self, "spans", _joined(self.columns))
         object.__setattr__(self, "name", module_name(self.pattern))
 
     def __str__(self) -> str:
@@ -89,9 +94,12 @@ class Values:
 
     pattern: SetPartition
     columns: tuple[ColumnSpan, ...]
+    spans: tuple[ColumnSpan, ...] = field(init=False, repr=False)
+    """All columns as one span."""
     name: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "spans", _joined(self.columns))
         object.__setattr__(self, "name", module_name(self.pattern))
 
     def __str__(self) -> str:

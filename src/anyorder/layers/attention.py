@@ -140,6 +140,7 @@ class EquivariantAttention(FeatureModule):
         into = {p: pointwise_into(self.order_in, p) for p in {*self.reading, *self.writing}}
         asking = {p: 1 if "queries" in self.sharing else len(c) for p, c in self.writing.items()}
         asked = {p: len(pools(c)) if "keys" in self.sharing else len(c) for p, c in self.reading.items()}
+        self.asked, self.asking = asked, {p: len(c) for p, c in self.writing.items()}
         self.query = nn.ModuleDict({module_name(p): lightweight(into[p], n * width) for p, n in asking.items()})
         self.key = nn.ModuleDict({module_name(p): lightweight(into[p], n * width) for p, n in asked.items()})
         self.pointwise = nn.ModuleDict({module_name(p): lightweight(c, channels, bias=False) for p, c in direct.items()})
@@ -172,8 +173,10 @@ class EquivariantAttention(FeatureModule):
         program = self._program(x.index, target)
         read, plan = x.index.split(x.rows), x.index.plan(target)
         if self.recomputes(x, target):
-            keeps = self._answers(x, target) <= RECOMPUTED
-            parts = in_parts(lambda part: self._run(part, plan, read, x.rows), program.parts or (program,), keeps)
+            answers = _rows(self.asking, target) * self.heads * self.head_channels * x.rows.element_size()
+            parts = in_parts(
+                lambda part: self._run(part, plan, read, x.rows), program.parts or (program,), answers <= RECOMPUTED
+            )
         else:
             parts = self._run(program, plan, read, x.rows)
         return Features.of_rows(target, target.assemble(parts))
@@ -187,7 +190,7 @@ class EquivariantAttention(FeatureModule):
             if isinstance(step, Project):
                 self._cut(project(step, known, read, *self._weights(step)), step.columns, made, step.pattern)
             elif isinstance(step, Values):
-                weight = self._columns(self.value[step.name], step.columns)
+                weight = self._columns(self.value[step.name], step.spans[0])
                 self._cut(read[step.pattern] @ weight, step.columns, made, step.pattern)
             elif isinstance(step, Attend):
                 self._attend(step, known, phi[step.is_global], made)
@@ -199,11 +202,9 @@ class EquivariantAttention(FeatureModule):
 
     def recomputes(self, x: Features, target: IndexSet) -> bool:
         """Whether a pass from these features to this index set goes part by part."""
-        if not is_possible():
-            return False
         if self.recompute is None:  # softmax takes care of it in tiles
-            return self.kernel.is_linear and self._kept(x, target) > RECOMPUTED
-        return self.recompute
+            return self.kernels[0].is_linear and is_possible() and self._kept(x, target) > RECOMPUTED
+        return self.recompute and is_possible()
 
     def feature_maps(self) -> tuple[FeatureMap | None, FeatureMap | None]:
         """phi of the local and of the global classes."""
@@ -215,22 +216,21 @@ class EquivariantAttention(FeatureModule):
         """The weight and bias of a step: those of queries, keys and the direct part side by side."""
         maps = {"query": self.query, "key": self.key, "direct": self.pointwise}
         if len(step.spans) == 1:
-            [(role, spans)] = step.spans
-            only: Any = maps[role][step.name]
-            return self._columns(only.weight, spans), self._columns(only.bias, spans)
+            only: Any = maps[step.spans[0].role][step.name]
+            return self._columns(only.weight, step.spans[0]), self._columns(only.bias, step.spans[0])
         weights, biases = [], []
-        for role, spans in step.spans:
-            each: Any = maps[role][step.name]
-            weights.append(self._columns(each.weight, spans))
-            biases.append(each.weight.new_zeros(each.channels_out) if each.bias is None else self._columns(each.bias, spans))
+        for span in step.spans:
+            each: Any = maps[span.role][step.name]
+            weights.append(self._columns(each.weight, span))
+            biases.append(each.weight.new_zeros(each.channels_out) if each.bias is None else self._columns(each.bias, span))
         return None if weights[0] is None else torch.cat(weights, 2), torch.cat(biases)
 
-    def _columns(self, weight: Any, spans: Sequence[ColumnSpan]) -> Any:
-        """The columns that a step makes, which are neighbours, of those of all classes."""
-        count = self.heads * self.head_channels * sum(span.classes for span in spans)
-        if weight is None or spans[0].role == "direct" or count == weight.shape[-1]:
+    def _columns(self, weight: Any, span: ColumnSpan) -> Any:
+        """The columns that a step makes, of those of all classes."""
+        count = self.heads * self.head_channels * span.classes
+        if weight is None or span.role == "direct" or count == weight.shape[-1]:
             return weight
-        return weight.narrow(-1, spans[0].start * self.heads * self.head_channels, count)
+        return weight.narrow(-1, span.start * self.heads * self.head_channels, count)
 
     def _cut(self, rows: Tensor, columns: Sequence[ColumnSpan], made: Made, pattern: SetPartition) -> None:
         """Deal columns out to those who asked for them, all at once, so that gradients are put together in one step."""
@@ -284,17 +284,9 @@ class EquivariantAttention(FeatureModule):
 
     def _kept(self, x: Features, target: IndexSet) -> int:
         """About how many bytes a forward pass keeps for the backward pass."""
-        entries = x.index.counts()
-        asked = (entries[p] * (len(pools(c)) if "keys" in self.sharing else len(c)) for p, c in self.reading.items())
-        keys_and_values = 2 * sum(asked) * self.heads * self.head_channels * x.rows.element_size()
-        number = 4 if self.coupling == "exact" else 1  # in double, and a few times
-        return (keys_and_values + 2 * self._answers(x, target)) * number
-
-    def _answers(self, x: Features, target: IndexSet) -> int:
-        """The bytes of what queries receive."""
-        outputs = target.counts()
-        rows = sum(outputs[p] * len(c) for p, c in self.writing.items())
-        return rows * self.heads * self.head_channels * x.rows.element_size()
+        rows = 2 * _rows(self.asked, x.index) + 2 * _rows(self.asking, target)  # of keys and values, queries and answers
+        number = x.rows.element_size() * (4 if self.coupling == "exact" else 1)  # in double, and a few times
+        return rows * self.heads * self.head_channels * number
 
     def weights_of(self, cls: EquivalenceClass) -> dict[str, Tensor]:
         """Views of the weights of one class, to read or to set in place.
@@ -340,3 +332,11 @@ class EquivariantAttention(FeatureModule):
             f"{self.order_in} -> {self.order_out}, channels={self.channels_in}, heads={self.heads} x {self.head_channels}, "
             f"classes={len(self.classes)}, {kernel}, coupling={self.coupling!r}{lean}"
         )
+
+
+def _rows(classes: dict[SetPartition, int], index: IndexSet) -> int:
+    """All rows of an index set, times the number of classes of their pattern."""
+    counts, total = index.counts(), 0
+    for pattern, count in classes.items():
+        total += counts[pattern] * count
+    return total

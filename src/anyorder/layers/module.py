@@ -44,8 +44,10 @@ class FeatureModule(SavedModule):
             _prepare(self, x.index, target)
 
     def _is_prepared(self, x: Features, target: IndexSet | None) -> bool:
-        known = None if self._programs is None else x.index._cache.get(f"prepared {self._programs}")
-        return known is (x.index if target is None else target)
+        if self._programs is None or f"prepared {self._programs}" not in x.index._cache:
+            return False
+        known = x.index._cache[f"prepared {self._programs}"]
+        return known is (None if target is x.index else target)
 
     # torch.compile(module) calls _infer_parameters before each pass, outside of the graph, where a module has both names:
     # meant for lazy modules, and just the place to prepare.
@@ -71,7 +73,7 @@ class FeatureModule(SavedModule):
 
     def mark_prepared(self, index: IndexSet, target: IndexSet | None) -> None:
         """Remember that a model has prepared an index set."""
-        index._cache[f"prepared {self._signature()}"] = index if target is None else target
+        index._cache[f"prepared {self._signature()}"] = None if target is index else target
 
     def _signature(self) -> str:
         """The same for modules that need to know the same."""

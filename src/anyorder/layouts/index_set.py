@@ -40,7 +40,7 @@ class IndexSet(Memory, Transferable, ABC):
 
     def __init__(self) -> None:
         super().__init__()
-        self._plans: list[tuple[IndexSet, Plan]] = []
+        self._plans: list[tuple[IndexSet | None, Plan]] = []  # None is this index set itself
 
     @property
     @abstractmethod
@@ -168,8 +168,9 @@ class IndexSet(Memory, Transferable, ABC):
 
     def plan(self, target: IndexSet) -> Plan:
         """What a layer from this index set to ``target`` needs to know, built once and kept."""
+        other = None if target is self else target
         for known, plan in self._plans:
-            if known is target:
+            if known is other:
                 return plan
         refuse_in_graph()
         self.check_target(target)
@@ -179,8 +180,8 @@ class IndexSet(Memory, Transferable, ABC):
                     "a layer for ordered tuples cannot take hyperedges without an order: use SymmetricLinear, or .ordered() "
                     f"to write out all orders, got {type(index).__name__}"
                 )
-        made = Plan(self, target)
-        self._plans = [*self._plans[1 - MOST_PLANS :], (target, made)]
+        made = Plan(self, target, self)
+        self._plans = [*self._plans[1 - MOST_PLANS :], (other, made)]
         return made
 
     def check_target(self, target: IndexSet) -> None:

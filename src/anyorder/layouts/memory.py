@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, wraps
@@ -11,6 +13,32 @@ import torch
 from torch import Tensor
 
 Built = TypeVar("Built")
+
+
+class Owner:
+    """A reference to whoever holds this value, without holding it in return: both are freed when nobody else needs them.
+
+    Without it they would wait for Python's collector of cycles, which counts objects and not the bytes of their tensors.
+    It is copied and pickled together with its owner.
+    """
+
+    def __init__(self, owner: Any) -> None:
+        self._there = weakref.ref(owner)
+
+    def __call__(self) -> Any:
+        owner = self._there()
+        if owner is None:
+            raise ReferenceError("the index set of this plan is gone: keep a reference to it as long as the plan is used")
+        return owner
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"owner": self()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._there = weakref.ref(state["owner"])
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Owner:
+        return Owner(copy.deepcopy(self(), memo))
 
 
 class Memory:

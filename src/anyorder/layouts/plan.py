@@ -13,7 +13,7 @@ from anyorder.algebra import EquivalenceClass, Pool, Program, expansion
 from anyorder.algebra.program import Attend, Average, Combine, Deliver, Project, Reduce, Step
 from anyorder.layouts.entries import Entries, Indexed
 from anyorder.layouts.lookup import TupleIndex
-from anyorder.layouts.memory import Memory, is_exported
+from anyorder.layouts.memory import Memory, Owner, is_exported
 from anyorder.layouts.segments import Queries, Segments, Spread
 from anyorder.layouts.tiles import EntryPairs, Tiling, pairs_within
 from anyorder.layouts.transfer import Transferable
@@ -142,12 +142,23 @@ class Plan(Memory, Transferable):
 
     Args:
         source, target: the index sets of the input and of the output.
+        owner: the index set, if any, that holds the plan, and which the plan does not hold in return.
     """
 
-    def __init__(self, source: Indexed, target: Indexed) -> None:
+    def __init__(self, source: Indexed, target: Indexed, owner: Indexed | None = None) -> None:
         super().__init__()
-        self.source = source
-        self.target = target
+        self._source = Owner(source) if source is owner else source
+        self._target = Owner(target) if target is owner else target
+
+    @property
+    def source(self) -> Indexed:
+        """The index set of the input."""
+        return self._source() if isinstance(self._source, Owner) else self._source
+
+    @property
+    def target(self) -> Indexed:
+        """The index set of the output."""
+        return self._target() if isinstance(self._target, Owner) else self._target
 
     def prepare(self, program: Program) -> tuple[Any, ...]:
         """What each step of a program needs to know, built once; a data-loader worker may do so ahead of the layer."""
@@ -180,7 +191,9 @@ class Plan(Memory, Transferable):
 
     def _own(self) -> Plan:
         """From the source to itself."""
-        return self._once("own", lambda: self if self.source is self.target else Plan(self.source, self.source))
+        if self.source is self.target:
+            return self
+        return self._once("own", lambda: Plan(self.source, self.source, self.source))
 
     def _read(self, term: EquivalenceClass) -> Spread:
         return self.gather(term) if term.kind == "pointwise" else self.group_gather(term)

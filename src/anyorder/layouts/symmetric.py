@@ -66,12 +66,13 @@ class SymmetricIndexSet(SparseIndexSet):
 
     def towards(self, target: SymmetricIndexSet, what: object, build: Callable[[], Built]) -> Built:
         """Keep what is derived from this index set and another."""
-        known = self._once("towards", list[tuple[SymmetricIndexSet, dict[object, object]]])
-        found = next((made for other, made in known if other is target), None)
+        known = self._once("towards", list[tuple[SymmetricIndexSet | None, dict[object, object]]])
+        wanted = None if target is self else target  # to hold itself it would never be freed
+        found = next((made for other, made in known if other is wanted), None)
         if found is None:
             found = {}
             del known[: 1 - MOST_PLANS]
-            known.append((target, found))
+            known.append((wanted, found))
         if what not in found:
             refuse_in_graph()
             found[what] = build()

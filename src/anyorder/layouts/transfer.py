@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from anyorder.layouts.memory import Owner
+
 Self = TypeVar("Self", bound="Transferable")
 
 
@@ -56,6 +58,9 @@ def _map(value: Any, change: Callable[[Tensor], Tensor], seen: dict[int, Any]) -
     if isinstance(value, Tensor):
         seen[id(value)] = change(value)
         return seen[id(value)]
+    if isinstance(value, Owner):
+        is_along = id(value()) in seen  # an owner that does not come along would have nobody to hold it
+        return Owner(seen[id(value())]) if is_along else _map(value(), change, seen)
     if isinstance(value, dict):
         return {key: _map(part, change, seen) for key, part in value.items()}
     if isinstance(value, tuple) and hasattr(value, "_fields"):

@@ -45,7 +45,8 @@ class Problem:
     def __post_init__(self) -> None:
         """Numbers that every backend asks for."""
         _, classes, heads, channels = self.query.shape
-        features = self.features.width(channels)
+        directions = self.features.directions
+        features = channels if directions is None else directions.shape[0]
         rows = self.key.shape[0] * classes + self.queries.rows.shape[0]
         known = {"classes": classes, "heads": heads, "num_features": features}
         known["size"] = rows * heads * features * (self.value.shape[3] + 1)

@@ -85,11 +85,13 @@ def read_sets(path: Path | str) -> OwnSets:
 
 
 def stream_sets(path: Path | str, rows: int = 1024) -> Iterator[OwnSets]:
-    """The sets of a file in pieces, so that a long Parquet file is never in memory as a whole; an NPZ file is one piece."""
+    """The sets of a file in pieces, without their labels; a long Parquet file is never in memory as a whole."""
     path = Path(path)
-    if path.suffix != ".parquet" or not path.is_file():
-        yield read_sets(path)
+    if path.suffix == ".npz" and path.is_file():
+        yield from _pieces(path, rows)
         return
+    if path.suffix != ".parquet" or not path.is_file():
+        read_sets(path)  # says what is wrong
     parquet, arrow = require("pyarrow.parquet", "train"), require("pyarrow", "train")
     with reading(path, "a whole Parquet file"), parquet.ParquetFile(path) as file:
         names = file.schema_arrow.names
@@ -106,6 +108,18 @@ def stream_sets(path: Path | str, rows: int = 1024) -> Iterator[OwnSets]:
             if sets is None:
                 return
             yield sets
+
+
+def _pieces(path: Path, rows: int) -> Iterator[OwnSets]:
+    """The points of an NPZ file, which is read as a whole."""
+    with reading(path):
+        features = _read_npz(path)[FEATURES]
+        _check_features(features)
+    ends = np.concatenate([[0], np.cumsum(features.counts)])
+    for start in range(0, len(features.counts), rows):
+        counts = features.counts[start : start + rows]
+        points = features.values[ends[start] : ends[start + len(counts)]].astype(np.float32)
+        yield OwnSets(tuple(map(SetSample, Ragged(points, counts).rows())), LabelKind.NONE)
 
 
 def _own_sets(columns: Mapping[str, Ragged]) -> OwnSets:
