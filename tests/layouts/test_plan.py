@@ -15,6 +15,7 @@ from anyorder import CompleteIndexSet, DenseIndexSet, SparseIndexSet, SymmetricI
 from anyorder.algebra import attention_program, classes, linear_program
 from anyorder.layouts import Spread, tiles
 from anyorder.layouts.index_set import MOST_PLANS
+from anyorder.layouts.plan import Plan
 from anyorder.testing import random_index_set
 
 ORDERS = [(k, l) for k in range(4) for l in range(4) if k + l <= 4] + [(4, 1), (1, 4)]
@@ -27,7 +28,7 @@ def problems(draw, chosen):
     k, l = chosen[0].order_in, chosen[0].order_out
     source = draw(strategies.index_sets(k))
     target = draw(st.just(source) if k == l and draw(st.booleans()) else strategies.index_sets(l, on=source))
-    return Problem(source.plan(target), draw(st.sampled_from(chosen)))
+    return Problem(Plan(source, target), draw(st.sampled_from(chosen)))
 
 
 class Problem:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from anyorder.extras import require
-from anyorder.ops.activations import ACTIVATIONS
+from anyorder.ops.activations import ACTIVATIONS, Activation
 
 numba: Any = require("numba", "fast")
 extending: Any = require("numba.extending", "fast")
@@ -17,6 +17,7 @@ cgutils: Any = require("numba.core.cgutils", "fast")
 ir: Any = require("llvmlite.ir", "fast")
 numba.config.SLP_VECTORIZE = 1  # heads are narrow: their loops are unrolled, and become vectors only so
 OPTIONS = {"nogil": True, "cache": True, "fastmath": {"contract"}, "error_model": "numpy"}
+PART = {"forceinline": True, "fastmath": {"contract"}, "error_model": "numpy"}
 AHEAD = 8  # rows from the one that is read to the one that is asked for
 FEW_KEYS = 16  # of a group that may do without a state
 _inline = numba.njit(inline="always", **OPTIONS)
@@ -79,16 +80,6 @@ def code_of(kind: str) -> int:
     return ACTIVATIONS[kind].code ^ VERSION
 
 
-def _branches(signature: str, which: str) -> Any:
-    """A function that branches on the code of an activation, which is a constant wherever it is inlined."""
-    names = {"where": _where, "exp": np.exp, "positive": _positive, "where_above": _where_above}
-    bound = {name: activation.on(names) for name, activation in ACTIVATIONS.items()}
-    scope = {f"f{code_of(name)}": _scalar(getattr(each, which)) for name, each in bound.items()}
-    lines = [f"    if KIND == {code_of(name)}:\n        return f{code_of(name)}({signature})" for name in bound]
-    exec(f"def branch({signature}, KIND):\n" + "\n".join(lines) + f"\n    return {signature.split(',')[0]}", scope)
-    return numba.njit(forceinline=True, **{**OPTIONS, "cache": False})(scope["branch"])
-
-
 @_scalar
 def _where(condition, yes, no):  # type: ignore[no-untyped-def]
     return yes if condition else no
@@ -104,7 +95,33 @@ def _where_above(grad, x, bound):  # type: ignore[no-untyped-def]
     return grad if x > bound else 0
 
 
-_value, _gradient = _branches("s, eps", "value"), _branches("grad, phi, eps", "gradient")
+def _value(s, eps, KIND):  # type: ignore[no-untyped-def]
+    """phi(s) of the activation with this code."""
+    raise NotImplementedError
+
+
+def _gradient(grad, phi, eps, KIND):  # type: ignore[no-untyped-def]
+    """The gradient of s from that of phi(s)."""
+    raise NotImplementedError
+
+
+@extending.overload(_value, prefer_literal=True, jit_options=PART)
+def _(s, eps, KIND):  # type: ignore[no-untyped-def]
+    formula = _scalar(_bound(KIND).value)
+    return lambda s, eps, KIND: formula(s, eps)
+
+
+@extending.overload(_gradient, prefer_literal=True, jit_options=PART)
+def _(grad, phi, eps, KIND):  # type: ignore[no-untyped-def]
+    formula = _scalar(_bound(KIND).gradient)
+    return lambda grad, phi, eps, KIND: formula(grad, phi, eps)
+
+
+def _bound(kind: Any) -> Activation:
+    """The formulas behind a constant, looked up when loops are compiled: those of others are no part of them."""
+    names = {"where": _where, "exp": np.exp, "positive": _positive, "where_above": _where_above}
+    found = next(each for name, each in ACTIVATIONS.items() if code_of(name) == kind.literal_value)
+    return found.on(names)
 
 
 @_reorder
