@@ -38,7 +38,7 @@ def compare(edges: int, options: argparse.Namespace) -> None:
     """Print the table of one size."""
     graph = barabasi_albert(edges)
     lines = [("", "forward s", "x GPS", "step s", "x GPS", "plan/forward", "step GB")]
-    names = (GPS, *options.rows)
+    names = tuple(dict.fromkeys((GPS, *options.rows)))
     works, plans = {name: make((name, edges)) for name in names}, {}
     for name, work in works.items():
         ROWS[name].on(barabasi_albert(100), work.model).step()  # compiled before the plan is timed
@@ -58,17 +58,23 @@ def compare(edges: int, options: argparse.Namespace) -> None:
         print(f"exact / relaxed: forward {ratios[0]}, step {ratios[1]}")
 
 
+def hold(edges: int, options: argparse.Namespace) -> None:
+    """Print the peak memory of a step alone."""
+    lines = [("", "edges", "step GB")]
+    lines += [(name, f"{edges:,}", step_memory(make, (name, edges), (name, 3000))) for name in options.rows]
+    show(lines)
+
+
 def main() -> None:
     options = parser(__doc__ or "")
     options.add_argument("--edges", type=int, nargs="+", default=[10_000, 100_000])
-    options.add_argument(
-        "--rows", nargs="+", choices=[name for name in ROWS if name != GPS], default=["relaxed", "exact", "lean"]
-    )
+    options.add_argument("--rows", nargs="+", choices=[*ROWS], default=["relaxed", "exact", "lean"])
     options.add_argument("--no-memory", dest="memory", action="store_false", help="leave out the peak memory")
+    options.add_argument("--no-times", dest="times", action="store_false", help="peak memory alone, of the rows")
     chosen = options.parse_args()
     start(chosen, "Runtime model, 32 channels x 4 layers, beside GPS of the same size")
     for edges in chosen.edges:
-        compare(edges, chosen)
+        compare(edges, chosen) if chosen.times else hold(edges, chosen)
 
 
 if __name__ == "__main__":
