@@ -43,8 +43,9 @@ class EquivariantAttention(FeatureModule):
 
     >>> from anyorder.testing import random_features
     >>> layer = EquivariantAttention(order_in=2, order_out=1, channels=4, heads=2, head_channels=2)
-    >>> layer(random_features(order=2, channels=4, dtype=torch.float32)).rows.shape
-    torch.Size([6, 4])
+    >>> y = layer(random_features(order=2, channels=4, dtype=torch.float32))
+    >>> y.order, y.channels
+    (1, 4)
 
     .. math:: Y_j = \sum_{h, \mu} \sum_{i} \alpha^{h,\mu}_{ij} A_i w^V_{h,\mu} w^O_{h,\mu}
 

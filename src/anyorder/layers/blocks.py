@@ -21,8 +21,9 @@ class EncoderLayer(FeatureModule):
 
     >>> from anyorder.testing import random_features
     >>> layer = EncoderLayer(order_in=2, order_out=1, channels=4, heads=2, head_channels=2)
-    >>> layer(random_features(order=2, channels=4, dtype=torch.float32)).rows.shape
-    torch.Size([6, 4])
+    >>> y = layer(random_features(order=2, channels=4, dtype=torch.float32))
+    >>> y.order, y.channels
+    (1, 4)
 
     .. math:: H = [X +] Attn_{k \to l}(LN(X)), \quad Y = H + MLP_{l \to l}(LN(H))
 
