@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from typing import Any
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX = -1, -3, -4
 
@@ -30,27 +29,11 @@ def return_freed_memory() -> bool:
     return _tell((_MMAP_THRESHOLD, 2**20), (_TRIM_THRESHOLD, 2**20))
 
 
-def trim_freed_memory() -> bool:
-    """Return what lies free between tensors that are in use, once; says whether it could be done.
-
-    Batches of many sizes leave holes that the next ones do not fit into: call it now and then in a long loop.
-    """
-    trim = _function("malloc_trim")
-    return trim is not None and bool(trim(0))
-
-
 def _tell(*settings: tuple[int, int]) -> bool:
-    if any(name.startswith("MALLOC_") for name in os.environ):
+    if not sys.platform.startswith("linux") or any(name.startswith("MALLOC_") for name in os.environ):
         return False
-    mallopt = _function("mallopt")
-    return mallopt is not None and all(bool(mallopt(*each)) for each in settings)
-
-
-def _function(name: str) -> Any:
-    """A function of glibc; None where the C library is another."""
-    if not sys.platform.startswith("linux"):
-        return None
     try:
-        return getattr(ctypes.CDLL(None), name)
-    except (OSError, AttributeError):
-        return None
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):  # another C library
+        return False
+    return all(bool(mallopt(*each)) for each in settings)

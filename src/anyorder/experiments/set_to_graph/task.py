@@ -26,7 +26,6 @@ from anyorder.experiments.set_to_graph.sets import SetBatch, SetSample, SetShape
 from anyorder.experiments.set_to_graph.writers import write_predictions
 from anyorder.extras import require
 from anyorder.files import file_digest
-from anyorder.ops.allocation import trim_freed_memory
 from anyorder.training.answers import finite_answers
 from anyorder.training.config import configurable
 from anyorder.training.parts import fold_parts
@@ -270,7 +269,6 @@ def predict_partitions(model: nn.Module, sets: Iterable[SetSample | None]) -> It
         yield from (next(parts) if present else np.zeros(0, dtype=np.int64) for present in there)
 
 
-TRIM_EVERY = 64  # batches
 Answered = tuple[SetBatch | None, Tensor | None, list[bool]]
 
 
@@ -280,9 +278,7 @@ def _logits(model: nn.Module, sets: Iterable[SetSample | None]) -> Iterator[Answ
     columns = (progress.TextColumn("predicting"), progress.MofNCompleteColumn(), progress.TimeElapsedColumn())
     with torch.inference_mode(), progress.Progress(*columns, transient=True) as bar:
         task = bar.add_task("predicting", total=None)
-        for number, group in enumerate(batches_by_pairs(sets)):
-            if number % TRIM_EVERY == 0:
-                trim_freed_memory()
+        for group in batches_by_pairs(sets):
             points = [SetSample(sample.points) for sample in group if sample is not None]
             batch = collate_sets(points) if points else None
             logits = None if batch is None else finite_answers(model(batch), "pairs of points")
