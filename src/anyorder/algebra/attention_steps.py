@@ -87,9 +87,9 @@ class _Layer:
         sources = dict.fromkeys(attend.pool.source for attend in sorted(some, key=lambda a: a.pool.source))
         direct = {p: tuple(c for c in self.classes if c.kind == "pointwise" and c.target == p) for p in self._patterns()}
         for p in targets:
-            spans = tuple(span for span in self._queries(p) if span.attend in {a.number for a in some})
             shared = (ColumnSpan("query", -1, 0, 1),)
-            want("target", p, pointwise_into(self.order_in, p), *(shared if "queries" in self.sharing else spans))
+            spans = shared if "queries" in self.sharing else self._queries(p, some)
+            want("target", p, pointwise_into(self.order_in, p), *spans)
         for p in sources:
             want(side, p, pointwise_into(self.order_in, p), *self._keys("key", p, some))
         for p, reads in direct.items():
@@ -99,7 +99,7 @@ class _Layer:
         steps += [Values(p, self._keys("value", p, some)) for p in sources]
         steps += some
         for p in self._patterns() if is_direct else targets:
-            spans = tuple(span for span in self._queries(p) if span.attend in {a.number for a in some})
+            spans = self._queries(p, some)
             first = spans[0].start if spans else 0
             steps.append(Combine(p, tuple(span.attend for span in spans), is_direct and bool(direct[p]), first))
         return Program(self.order_in, self.order_out, tuple(steps))
@@ -107,22 +107,24 @@ class _Layer:
     def _patterns(self) -> Sequence[SetPartition]:
         return set_partitions(self.order_out)
 
-    def _queries(self, pattern: SetPartition) -> list[ColumnSpan]:
-        """Of all attentions into a pattern: the columns of queries, where none are shared, and the rows of the output."""
+    def _queries(self, pattern: SetPartition, some: tuple[Attend, ...]) -> tuple[ColumnSpan, ...]:
+        """Of some attentions into a pattern: the columns of queries, where none are shared, and the rows of the output."""
         counts = [(a.number, dict(a.targets)[pattern]) for a in self.attends if pattern in dict(a.targets)]
-        return _spans("query", counts)
+        return _spans("query", counts, some)
 
     def _keys(self, role: Role, pattern: SetPartition, some: tuple[Attend, ...]) -> tuple[ColumnSpan, ...]:
         """Of some attentions, as keys and values of all that read a pattern lie side by side."""
         every = pooled(self.classes)
         reading = sorted((a for a in self.attends if a.pool.source == pattern), key=lambda a: every.index(a.classes[0]))
-        spans = _spans(role, [(a.number, a.key_classes) for a in reading])
-        return tuple(span for span in spans if span.attend in {a.number for a in some})
+        return _spans(role, [(a.number, a.key_classes) for a in reading], some)
 
 
-def _spans(role: Role, counts: Sequence[tuple[int, int]]) -> list[ColumnSpan]:
+def _spans(role: Role, counts: Sequence[tuple[int, int]], some: tuple[Attend, ...]) -> tuple[ColumnSpan, ...]:
+    """The columns of some attentions, where those of all lie side by side: numbers of attentions and their classes."""
+    wanted = {attend.number for attend in some}
     starts = accumulate((count for _, count in counts), initial=0)
-    return [ColumnSpan(role, number, start, count) for (number, count), start in zip(counts, starts, strict=False)]
+    pairs = zip(counts, starts, strict=False)
+    return tuple(ColumnSpan(role, number, start, count) for (number, count), start in pairs if number in wanted)
 
 
 def _attends(every: tuple[EquivalenceClass, ...], attention: Attentions, shares_keys: bool) -> list[Attend]:
