@@ -26,6 +26,8 @@ ROWS = {
 def ring(edges: int) -> SparseIndexSet:
     """Each node is linked to its five next on either side; loops first."""
     nodes = edges // (2 * SIDE)
+    if nodes <= 2 * SIDE:
+        raise SystemExit(f"error: a ring has at least {2 * SIDE * (2 * SIDE + 1)} edges, got {edges}")
     place = torch.arange(nodes).repeat_interleave(SIDE)
     other = (place + torch.arange(1, SIDE + 1).repeat(nodes)) % nodes
     names = torch.randperm(nodes, generator=torch.Generator().manual_seed(0))
