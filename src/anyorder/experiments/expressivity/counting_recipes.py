@@ -21,7 +21,7 @@ MODELS: dict[str, ModelConfig] = {
     "MLP_pi (order 1)": replace(MLP, order=1, tuples=AllTuples(), classes="all"),
     "MLP_pi (order 2)": replace(MLP, order=2),
     "MLP_pi (order 3)": replace(MLP, order=3),
-    "MLP_pi (order 4)": replace(MLP, order=4, channels=16),
+    "MLP_pi (order 4)": replace(MLP, order=4),
     "Ours (phi, order 2)": replace(OURS, order=2),
     "Ours (phi, order 3)": replace(OURS, order=3),
 }
