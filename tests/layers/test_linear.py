@@ -9,7 +9,7 @@ import oracles
 from anyorder import EquivariantLinear, Features, SparseIndexSet, collate
 from anyorder.algebra import classes, set_partitions
 from anyorder.algebra.program import Project
-from anyorder.layers.projection import project
+from anyorder.ops.gather import project
 from anyorder.testing import assert_equivariant, random_features, random_index_set
 
 ORDERS = [

@@ -13,9 +13,10 @@ import oracles
 import strategies
 from anyorder import CompleteIndexSet, DenseIndexSet, SparseIndexSet, SymmetricIndexSet
 from anyorder.algebra import attention_program, classes, linear_program
-from anyorder.layouts import Spread, tiles
+from anyorder.layouts import tiles
 from anyorder.layouts.index_set import MOST_PLANS
 from anyorder.layouts.plan import Plan
+from anyorder.ops.gather import read_rows
 from anyorder.testing import random_index_set
 
 ORDERS = [(k, l) for k in range(4) for l in range(4) if k + l <= 4] + [(4, 1), (1, 4)]
@@ -78,7 +79,7 @@ class TestAllOrders:
         assert all(len(rows) <= 1 for rows in expected)
         values = torch.arange(1.0, len(problem.inputs) + 1)[:, None]
         spread = problem.plan.gather(problem.cls)
-        assert spread(values).flatten().tolist() == [float(rows[0] + 1) if rows else 0.0 for rows in expected]
+        assert read_rows(values, spread).flatten().tolist() == [float(rows[0] + 1) if rows else 0.0 for rows in expected]
 
     @strategies.few
     @given(data=st.data())
@@ -106,7 +107,7 @@ class TestAllOrders:
         for group in range(keys.num_groups):
             assert taken(queries, group) == [row for row, read in enumerate(reads) if read == group]
         sums = torch.tensor([float(sum(taken(keys, group))) for group in range(keys.num_groups)])[:, None]
-        assert plan.group_gather(cls)(sums).flatten().tolist() == [float(sum(rows)) for rows in expected]
+        assert read_rows(sums, plan.group_gather(cls)).flatten().tolist() == [float(sum(rows)) for rows in expected]
 
     @strategies.few
     @given(data=st.data())
@@ -203,22 +204,6 @@ def test_a_plan_is_made_once_for_each_target():
     assert source.plan(source) is source.plan(source)
     assert source.plan(source.project(1)) is source.plan(source.project(1))
     assert source.plan(source) is not source.plan(source.project(1))
-
-
-class TestSpread:
-    def test_the_identity_copies_nothing(self):
-        values = torch.ones(3, 2)
-        assert Spread.build(torch.arange(3), 3)(values) is values
-
-    def test_missing_rows_are_zero(self):
-        assert Spread.build(torch.tensor([1, -1]), 2)(torch.tensor([[3.0], [4.0]])).tolist() == [[4.0], [0.0]]
-        assert Spread.build(torch.tensor([-1, -1]), 0)(torch.ones(0, 2, 3)).shape == (2, 2, 3)
-
-    def test_a_missing_row_stops_gradients_and_not_numbers_of_others(self):
-        values = torch.tensor([[torch.inf], [4.0]], requires_grad=True)
-        out = Spread.build(torch.tensor([-1, 1]), 2)(values)
-        out.sum().backward()
-        assert out.tolist() == [[0.0], [4.0]] and values.grad.tolist() == [[0.0], [1.0]]
 
 
 class TestRefusals:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from anyorder import EquivariantLinear, Features, SparseIndexSet
 from anyorder.layouts import Spread
 from anyorder.ops.backends import use_backend
-from anyorder.ops.gather import add_spread, beside
+from anyorder.ops.gather import add_spread, beside, read_rows
 
 
 def results(backend, base, tables, reads):
@@ -117,3 +117,19 @@ def test_linear_layers_have_second_derivatives(order_in, order_out):
     layer = EquivariantLinear(order_in=order_in, order_out=order_out, channels_in=2, channels_out=2).double()
     rows = torch.randn(index.num_entries, 2, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradgradcheck(lambda x: layer(Features(index, x), target).rows.tanh(), (rows,))
+
+
+class TestReadRows:
+    def test_the_identity_copies_nothing(self):
+        values = torch.ones(3, 2)
+        assert read_rows(values, Spread.build(torch.arange(3), 3)) is values
+
+    def test_missing_rows_are_zero(self):
+        assert read_rows(torch.tensor([[3.0], [4.0]]), Spread.build(torch.tensor([1, -1]), 2)).tolist() == [[4.0], [0.0]]
+        assert read_rows(torch.ones(0, 2, 3), Spread.build(torch.tensor([-1, -1]), 0)).shape == (2, 2, 3)
+
+    def test_a_missing_row_stops_gradients_and_not_numbers_of_others(self):
+        values = torch.tensor([[torch.inf], [4.0]], requires_grad=True)
+        out = read_rows(values, Spread.build(torch.tensor([-1, 1]), 2))
+        out.sum().backward()
+        assert out.tolist() == [[0.0], [4.0]] and values.grad.tolist() == [[0.0], [1.0]]

@@ -21,8 +21,7 @@ import torch
 
 from anyorder.extras import require
 from anyorder.layouts import Queries, Segments
-from anyorder.ops.features import FeatureMap
-from anyorder.ops.problem import Problem
+from anyorder.ops.features import FeatureMap, Problem
 
 KERNELS = (
     "forward_groups",

@@ -21,16 +21,16 @@ from anyorder.algebra import (
 )
 from anyorder.algebra.attention_steps import pooled
 from anyorder.algebra.program import Attend, ColumnSpan, Combine, Program, Project, Values, module_name
-from anyorder.layers.checks import check_input, check_orders, check_positive
 from anyorder.layers.kernels import Kernel
-from anyorder.layers.module import FeatureModule
+from anyorder.layers.module import FeatureModule, check_input, check_orders, check_positive
 from anyorder.layers.named_kernels import Coupling, Kernels, check_kernels
-from anyorder.layers.projection import Parts, PointwiseProjection, add_product, init_uniform, project
-from anyorder.layers.recompute import in_parts, is_possible
+from anyorder.layers.projection import PointwiseProjection, init_uniform
+from anyorder.layers.recompute import in_parts
 from anyorder.layouts import Features, Grouped, IndexSet
-from anyorder.layouts.plan import Plan
+from anyorder.ops.backends import is_transformed
 from anyorder.ops.dropout import Dropout
 from anyorder.ops.features import FeatureMap
+from anyorder.ops.gather import Parts, add_product, project
 
 RECOMPUTED = 256 * 2**20
 """Bytes that attention may keep for its backward pass before it recomputes them instead, and of its answers."""
@@ -160,7 +160,7 @@ class EquivariantAttention(FeatureModule):
         given, target = target, index.target(self.order_out, target)
         index.arrange()
         target.arrange()
-        index.plan(target).prepare(self._program(index, target))
+        index.known(self._program(index, target), target)
         self.mark_prepared(index, given)
         return target
 
@@ -172,22 +172,22 @@ class EquivariantAttention(FeatureModule):
         self.prepare_outside(x, target)
         target = x.index.target(self.order_out, target)
         program = self._program(x.index, target)
-        read, plan = x.index.split(x.rows), x.index.plan(target)
+        read = x.index.split(x.rows)
         if self.recomputes(x, target):
             answers = _rows(self.asking, target) * self.heads * self.head_channels * x.rows.element_size()
             parts = in_parts(
-                lambda part: self._run(part, plan, read, x.rows), program.parts or (program,), answers <= RECOMPUTED
+                lambda part: self._run(part, x, target, read), program.parts or (program,), answers <= RECOMPUTED
             )
         else:
-            parts = self._run(program, plan, read, x.rows)
+            parts = self._run(program, x, target, read)
         return Features.of_rows(target, target.assemble(parts))
 
-    def _run(self, program: Program, plan: Plan, read: Parts, like: Tensor) -> Parts:
-        """The rows that a program writes, by pattern."""
+    def _run(self, program: Program, x: Features, target: IndexSet, read: Parts) -> Parts:
+        """The rows that a program writes, by pattern; ``read`` are those of ``x``."""
         phi = self.feature_maps()
         made: Made = {}
         parts: Parts = {}
-        for step, known in zip(program.steps, plan.prepare(program), strict=True):
+        for step, known in zip(program.steps, x.index.known(program, target), strict=True):
             if isinstance(step, Project):
                 self._cut(project(step, known, read, *self._weights(step)), step.columns, made, step.pattern)
             elif isinstance(step, Values):
@@ -198,14 +198,17 @@ class EquivariantAttention(FeatureModule):
             elif isinstance(step, Combine):
                 answers = [part for number in step.attends for part in made.pop(("received", number, step.pattern))]
                 direct = made.get(("direct", -1, step.pattern), [None])[0]
-                parts[step.pattern] = self._combine(step, known, answers, direct, like)
+                parts[step.pattern] = self._combine(step, known, answers, direct, x.rows)
         return parts
 
     def recomputes(self, x: Features, target: IndexSet) -> bool:
         """Whether a pass from these features to this index set goes part by part."""
-        if self.recompute is None:  # softmax takes care of it in tiles
-            return self.kernels[0].is_linear and is_possible() and self._kept(x, target) > RECOMPUTED
-        return self.recompute and is_possible()
+        if torch.compiler.is_compiling():
+            return False
+        wanted = self.recompute
+        if wanted is None:  # softmax takes care of it in tiles
+            wanted = self.kernels[0].is_linear and self._kept(x, target) > RECOMPUTED
+        return wanted and not is_transformed()
 
     def feature_maps(self) -> tuple[FeatureMap | None, FeatureMap | None]:
         """phi of the local and of the global classes."""

@@ -9,8 +9,8 @@ from anyorder.algebra import EquivalenceClass, SetPartition, pointwise_into
 from anyorder.algebra.program import Project
 from anyorder.layers import EquivariantAttention, Softmax
 from anyorder.layers.kernels import FeatureKernel
-from anyorder.layers.projection import project
 from anyorder.layouts import Entries, Features, IndexSet, Plan
+from anyorder.ops.gather import project
 
 MOST_PAIRS = 1 << 26
 

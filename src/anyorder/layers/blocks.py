@@ -7,9 +7,8 @@ from torch import Tensor, nn
 
 from anyorder.algebra import Selection, Sharing
 from anyorder.layers.attention import EquivariantAttention
-from anyorder.layers.checks import check_input, check_positive
 from anyorder.layers.linear import EquivariantLinear, lightweight_mlp
-from anyorder.layers.module import FeatureModule
+from anyorder.layers.module import FeatureModule, check_input, check_positive
 from anyorder.layers.named_kernels import Coupling, Kernels
 from anyorder.layers.recompute import recomputed
 from anyorder.layouts import Features, IndexSet

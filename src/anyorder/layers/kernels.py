@@ -9,13 +9,13 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from anyorder.layers.checks import check_positive
+from anyorder.layers.module import check_positive
 from anyorder.layouts import EntryPairs, Exact, Grouped, Single
 from anyorder.layouts.memory import is_exported
 from anyorder.ops.exact import exact_attention
 from anyorder.ops.features import FeatureMap
-from anyorder.ops.segment import segment_attention
-from anyorder.ops.softmax import highest_of, softmax_pairs, softmax_single, softmax_tiles
+from anyorder.ops.segment import highest_of, segment_attention, softmax_single
+from anyorder.ops.softmax import softmax_pairs, softmax_tiles
 from anyorder.saving import saved_value
 
 

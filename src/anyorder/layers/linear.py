@@ -11,11 +11,10 @@ from torch import Tensor, nn
 from anyorder.algebra import EquivalenceClass, Selection, linear_program, select, set_partitions
 from anyorder.algebra.linear_steps import linear_terms
 from anyorder.algebra.program import Average, Deliver, Project, Reduce, Step
-from anyorder.layers.checks import check_input, check_orders, check_positive
-from anyorder.layers.module import FeatureModule
-from anyorder.layers.projection import Parts, init_uniform, project
-from anyorder.layouts import Features, Groups, IndexSet, Plan
-from anyorder.ops.gather import add_spread
+from anyorder.layers.module import FeatureModule, check_input, check_orders, check_positive
+from anyorder.layers.projection import init_uniform
+from anyorder.layouts import Features, Groups, IndexSet
+from anyorder.ops.gather import Parts, add_spread, project, read_rows
 
 Reduction = Literal["sum", "mean"]
 
@@ -113,7 +112,7 @@ class EquivariantLinear(FeatureModule):
         given, target = target, index.target(self.order_out, target)
         index.arrange()
         target.arrange()
-        index.plan(target).prepare(self.program)
+        index.known(self.program, target)
         for pattern in self.patterns:
             target.entries(pattern)
         self.mark_prepared(index, given)
@@ -123,11 +122,11 @@ class EquivariantLinear(FeatureModule):
         check_input(self, x, self.order_in, self.channels_in, self.weight)
         self.prepare_outside(x, target)
         target = x.target(self.order_out, target)
-        parts = self.map_parts(x.index.plan(target), target, x.index.split(x.rows))
+        parts = self.map_parts(x.index, target, x.index.split(x.rows))
         return Features.of_rows(target, target.assemble(parts))
 
-    def map_parts(self, plan: Plan, target: IndexSet, parts: Parts) -> Parts:
-        """The rows of each output pattern from those of each input pattern."""
+    def map_parts(self, index: IndexSet, target: IndexSet, parts: Parts) -> Parts:
+        """The rows of each pattern of ``target`` from those of each pattern of ``index``."""
         biases = dict(zip(self.patterns, self.bias.unbind(0), strict=True)) if self.bias is not None else {}
         weight: Tensor = self.weight
         if self.signs is not None:  # sums over exact classes are sums with equalities only, under recombined weights
@@ -135,7 +134,7 @@ class EquivariantLinear(FeatureModule):
         made: Parts = {}
         pooled: list[Tensor] = []
         moved: dict[int, Tensor] = {}
-        for step, known, numbers in zip(self.program.steps, plan.prepare(self.program), self._picked, strict=True):
+        for step, known, numbers in zip(self.program.steps, index.known(self.program, target), self._picked, strict=True):
             if isinstance(step, Project):
                 own, bias = _pick(weight, numbers), biases.pop(step.pattern, None)
                 made[step.pattern] = project(step, known, parts, own, bias)
@@ -172,7 +171,8 @@ class EquivariantLinear(FeatureModule):
         terms, members = known
         total: Tensor | None = None
         for sign, spread, number in terms:
-            part = spread(pooled[number]) if sign > 0 else -spread(pooled[number])
+            part = read_rows(pooled[number], spread)
+            part = part if sign > 0 else -part
             total = part if total is None else total + part
         assert total is not None
         return (total / members).to(self.weight.dtype)
@@ -228,7 +228,6 @@ def lightweight_mlp(
 ) -> Tensor:
     """Rows of two maps from an index set to itself with something between them, pattern by pattern throughout."""
     check_input(widen, x, widen.order_in, widen.channels_in, widen.weight)
-    plan = x.index.plan(x.index)
-    wide = widen.map_parts(plan, x.index, x.index.split(x.rows))
+    wide = widen.map_parts(x.index, x.index, x.index.split(x.rows))
     hidden = {pattern: between(rows) for pattern, rows in wide.items()}
-    return x.index.assemble(narrow.map_parts(plan, x.index, hidden))
+    return x.index.assemble(narrow.map_parts(x.index, x.index, hidden))

@@ -9,15 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from anyorder.algebra import EquivalenceClass, SetPartition
-from anyorder.algebra.program import Project
-from anyorder.layouts import Spread
-from anyorder.ops.gather import add_spread, beside
 from anyorder.saving import saved_value
 
 saved_value(SetPartition)
 saved_value(EquivalenceClass)
-Parts = dict[SetPartition, Tensor]
-"""Rows by pattern."""
 
 
 def init_uniform(weight: Tensor, fan_in: int) -> None:
@@ -58,61 +53,3 @@ class PointwiseProjection(nn.Module):
 
     def extra_repr(self) -> str:
         return f"classes={[cls.name for cls in self.classes]}, {self.channels_in} -> {self.channels_out}"
-
-
-def project(
-    step: Project, known: tuple[int, Sequence[Spread]], parts: Parts, weight: Tensor | None, bias: Tensor | None
-) -> Tensor:
-    """Rows (entry, out) of one pattern: input rows ``parts`` read by the classes of a step, with ``weight[class, in, out]``.
-
-    ``known`` is the number of entries, and for each class which input row each of them reads.
-    """
-    count, reads = known
-    if weight is None:
-        assert bias is not None
-        return bias.expand(count, -1)
-    if len(step.whole) == len(step.classes):
-        wide = beside([(parts[cls.source], read) for cls, read in zip(step.classes, reads, strict=True)])
-        return _product(wide, weight.flatten(0, 1), bias)
-    tall, each = _apart(weight, step.whole)
-    # the bias goes with the least rows, if each output entry reads one of them
-    host: int | None = None
-    total: Tensor | None = None
-    for n in each:
-        if reads[n].missing is None:
-            host = n
-            break
-    if step.whole:
-        wide = beside([(parts[step.classes[n].source], reads[n]) for n in step.whole])
-        total = _product(wide, tall[0] if len(tall) == 1 else torch.cat(tall), bias if host is None else None)
-    products = [(_product(parts[step.classes[n].source], w, bias if n == host else None), reads[n]) for n, w in each.items()]
-    total = add_spread(total, products)
-    assert total is not None
-    return total + bias if bias is not None and not step.whole and host is None else total
-
-
-def _apart(weight: Tensor, same: Sequence[int]) -> tuple[list[Tensor], dict[int, Tensor]]:
-    """The matrices of some classes, neighbours as one tall matrix, and each of the others by its number.
-
-    All are cut at once, so that their gradients are put together once; each index would have a gradient of the whole size.
-    """
-    runs: list[list[int]] = []
-    for n in range(len(weight)):
-        if n in same and runs and runs[-1][-1] in same:
-            runs[-1].append(n)
-        else:
-            runs.append([n])
-    pieces = list(zip(runs, weight.split([len(run) for run in runs]), strict=True))
-    tall = [piece.flatten(0, 1) for run, piece in pieces if run[0] in same]
-    return tall, {run[0]: piece[0] for run, piece in pieces if run[0] not in same}
-
-
-def _product(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    return rows @ weight if bias is None else torch.addmm(bias, rows, weight)
-
-
-def add_product(total: Tensor, rows: Tensor, weight: Tensor) -> Tensor:
-    """``total + rows @ weight``, which may be written over ``total``: it must be the caller's own."""
-    if torch.is_grad_enabled() or torch.compiler.is_compiling() or torch.is_autocast_enabled(total.device.type):
-        return torch.addmm(total, rows, weight)
-    return total.addmm_(rows, weight)

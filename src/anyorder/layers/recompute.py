@@ -13,15 +13,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
 from anyorder.algebra import Program
-from anyorder.layers.projection import Parts
-from anyorder.ops.backends import is_transformed
+from anyorder.ops.gather import Parts
 
 Result = TypeVar("Result")
-
-
-def is_possible() -> bool:
-    """Whether nobody looks inside who could not follow."""
-    return not torch.compiler.is_compiling() and not is_transformed()
 
 
 def recomputed(work: Callable[..., Result], *given: Any, keeps_answers: bool = False) -> Result:

@@ -8,11 +8,11 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from anyorder.layers.checks import check_input, check_orders, check_positive
-from anyorder.layers.module import FeatureModule
+from anyorder.layers.module import FeatureModule, check_input, check_orders, check_positive
 from anyorder.layers.projection import init_uniform
 from anyorder.layouts import Features, IndexSet, Spread
 from anyorder.layouts.symmetric import SymmetricIndexSet, check_symmetric
+from anyorder.ops.gather import read_rows
 
 
 class SymmetricLinear(FeatureModule):
@@ -106,7 +106,7 @@ def gather_subsets(source: SymmetricIndexSet, target: SymmetricIndexSet, size: i
     found = source.find_subsets(target, size)
     if found.shape[1] == 0:
         return values.new_zeros(found.shape[0], values.shape[1])
-    return torch.stack([Spread.build(column, values.shape[0])(values) for column in found.unbind(1)]).sum(0)
+    return torch.stack([read_rows(values, Spread.build(column, values.shape[0])) for column in found.unbind(1)]).sum(0)
 
 
 def overlap_sums(source: SymmetricIndexSet, target: SymmetricIndexSet, overlaps: int, rows: Tensor) -> Tensor:

@@ -7,9 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from anyorder.layers.checks import check_input, check_orders, check_positive
 from anyorder.layers.kernels import FeatureKernel, Kernel, Softmax
-from anyorder.layers.module import FeatureModule
+from anyorder.layers.module import FeatureModule, check_input, check_orders, check_positive
 from anyorder.layers.named_kernels import Coupling
 from anyorder.layers.symmetric import gather_subsets, inversion, overlap_counts, subset_sums, symmetric_target
 from anyorder.layouts import Features, Grouped, IndexSet

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from anyorder.algebra import SetPartition, set_partitions
+from anyorder.algebra import Program, SetPartition, set_partitions
 from anyorder.layouts.entries import Entries
 from anyorder.layouts.memory import Memory, is_exported, refuse_in_graph
 from anyorder.layouts.plan import Plan
@@ -77,7 +77,9 @@ class IndexSet(Memory, Transferable, ABC):
         if given is None:
             if order == self.order:
                 return self
-            follows = self.with_order(order)
+            follows: Any = self._cache.get(("order", order))  # kept by ``with_order``
+            if follows is None:
+                follows = self.with_order(order)
             if follows is None:
                 raise ValueError(
                     f"a target index set is needed: none of order {order} follows from a sparse input of order {self.order}"
@@ -183,6 +185,12 @@ class IndexSet(Memory, Transferable, ABC):
         made = Plan(self, target, self)
         self._plans = [*self._plans[1 - MOST_PLANS :], (other, made)]
         return made
+
+    def known(self, program: Program, target: IndexSet) -> tuple[Any, ...]:
+        """What each step of a program from here to ``target`` needs to know, built once; a data-loader worker may do so."""
+        plan = self.plan(target)
+        found: Any = plan._cache.get(program.key)
+        return plan.prepare(program) if found is None else found
 
     def check_target(self, target: IndexSet) -> None:
         """Refuse a target on other nodes, graphs or another device."""

@@ -161,11 +161,8 @@ class Plan(Memory, Transferable):
         return self._target() if isinstance(self._target, Owner) else self._target
 
     def prepare(self, program: Program) -> tuple[Any, ...]:
-        """What each step of a program needs to know, built once; a data-loader worker may do so ahead of the layer."""
-        known: Any = self._cache.get(program.key)
-        if known is None:
-            known = self._once(program.key, lambda: tuple(self._bind(step, program) for step in program.steps))
-        return known
+        """What each step of a program needs to know, built once."""
+        return self._once(program.key, lambda: tuple(self._bind(step, program) for step in program.steps))
 
     def _bind(self, step: Step, program: Program) -> Any:
         if isinstance(step, Project):

@@ -120,8 +120,8 @@ class Queries(Transferable):
 class Spread(Transferable):
     """Which row each target entry reads.
 
-    >>> Spread.build(torch.tensor([2, -1, 2]), 3)(torch.tensor([[1.0], [2.0], [3.0]])).flatten().tolist()
-    [3.0, 0.0, 3.0]
+    >>> Spread.build(torch.tensor([2, -1, 2]), 3).signed.tolist()
+    [2, -1, 2]
 
     Args:
         rows: (target entry,), the row that it reads; None: each its own.
@@ -153,16 +153,3 @@ class Spread(Transferable):
     def signed(self) -> Tensor | None:
         """The rows with -1 where there is none."""
         return self.rows if self.rows is None or self.missing is None else self.rows.masked_fill(self.missing, -1)
-
-    def __call__(self, values: Tensor) -> Tensor:
-        """The rows, zero where there is none."""
-        if self.rows is None:
-            return values
-        if is_exported():  # those that are missing read a row of zeros at the end
-            return torch.cat([values, values.new_zeros(1, *values.shape[1:])]).index_select(0, self.rows)
-        if self.missing is None:
-            return values.index_select(0, self.rows)
-        if values.shape[0] == 0:  # zeros that still belong to the graph of ``values``
-            return values.new_zeros(len(self.rows), *values.shape[1:]) + values.sum(0)
-        shape = (-1, *[1] * (values.ndim - 1))
-        return values.index_select(0, self.rows).masked_fill(self.missing.view(shape), 0)

@@ -135,7 +135,7 @@ class SparseIndexSet(IndexSet):
         """
         if not 0 <= order <= self.order:
             raise ValueError(f"can only project to an order between 0 and {self.order}, got {order}")
-        return self if order == self.order else self._once(("project", order), lambda: self._project(order))
+        return self if order == self.order else self._once(("order", order), lambda: self._project(order))
 
     def _project(self, order: int) -> SparseIndexSet:
         if order == 0:

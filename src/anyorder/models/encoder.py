@@ -10,9 +10,8 @@ from torch import nn
 
 from anyorder.algebra import Selection, Sharing
 from anyorder.layers import EncoderLayer, EquivariantLinear
-from anyorder.layers.checks import check_input, check_orders, check_positive
 from anyorder.layers.linear import Reduction
-from anyorder.layers.module import FeatureModule
+from anyorder.layers.module import FeatureModule, check_input, check_orders, check_positive
 from anyorder.layers.named_kernels import Coupling, Kernels
 from anyorder.layouts import Features, IndexSet
 from anyorder.ops.dropout import Dropout

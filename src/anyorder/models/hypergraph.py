@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from anyorder.layers.checks import check_positive
 from anyorder.layers.kernels import FeatureKernel, Kernel
+from anyorder.layers.module import check_positive
 from anyorder.layers.named_kernels import linear_kernel_of
 from anyorder.layouts import Queries, Segments
 from anyorder.layouts.incidence import IncidenceSet

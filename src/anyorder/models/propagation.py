@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from anyorder.layers.checks import check_positive
 from anyorder.layers.kernels import FeatureKernel, Kernel
+from anyorder.layers.module import check_positive
 from anyorder.layers.named_kernels import linear_kernel_of
 from anyorder.layouts.incidence import IncidenceSet
 from anyorder.models.hypergraph import SizeModulation

@@ -7,9 +7,8 @@ from itertools import pairwise
 
 from torch import nn
 
-from anyorder.layers.checks import check_orders, check_positive
 from anyorder.layers.kernels import Kernel
-from anyorder.layers.module import FeatureModule
+from anyorder.layers.module import FeatureModule, check_orders, check_positive
 from anyorder.layers.named_kernels import Coupling
 from anyorder.layers.symmetric_attention import SymmetricEncoderLayer
 from anyorder.layouts import Features, IndexSet

@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from importlib import util
 from threading import Lock, Thread
 from typing import Any, Literal
@@ -29,8 +30,16 @@ def _setting(name: str, options: tuple[str, ...]) -> str:
     return value
 
 
-_backend = [_setting("ANYORDER_BACKEND", BACKENDS)]
-_compiling = [_setting("ANYORDER_COMPILING", COMPILING)]
+@dataclass
+class Choice:
+    """What this process was asked for."""
+
+    backend: str = field(default_factory=lambda: _setting("ANYORDER_BACKEND", BACKENDS))
+    """``auto``: operators choose."""
+    compiling: str = field(default_factory=lambda: _setting("ANYORDER_COMPILING", COMPILING))
+
+
+choice = Choice()
 
 
 @contextmanager
@@ -38,11 +47,11 @@ def use_backend(name: str) -> Iterator[None]:
     """Force how operators run: ``reference``, ``numba`` or ``products`` (CPU), ``triton`` (GPU), or ``auto``."""
     if name not in BACKENDS:
         raise ValueError(f"backend must be one of {BACKENDS}, got {name!r}")
-    before, _backend[0] = _backend[0], name
+    before, choice.backend = choice.backend, name
     try:
         yield
     finally:
-        _backend[0] = before
+        choice.backend = before
 
 
 @contextmanager
@@ -54,27 +63,22 @@ def use_compiling(how: str) -> Iterator[None]:
     """
     if how not in COMPILING:
         raise ValueError(f"compiling must be one of {COMPILING}, got {how!r}")
-    before, _compiling[0] = _compiling[0], how
+    before, choice.compiling = choice.compiling, how
     try:
         yield
     finally:
-        _compiling[0] = before
+        choice.compiling = before
 
 
 def wait_for_loops() -> None:
     """For benchmarks: this process and those that it starts compile what they need before they go on."""
-    _compiling[0] = os.environ["ANYORDER_COMPILING"] = "wait"
-
-
-def forced() -> str | None:
-    """The backend that was asked for, None where operators choose."""
-    return None if _backend[0] == "auto" else _backend[0]
+    choice.compiling = os.environ["ANYORDER_COMPILING"] = "wait"
 
 
 def backend_of(tensor: Tensor) -> str:
     """The fastest version for a tensor's device."""
-    if _backend[0] != "auto":
-        return _backend[0]
+    if choice.backend != "auto":
+        return choice.backend
     if tensor.device.type == "cpu":
         if not INSTALLED["numba"]:
             _hint(tensor)
@@ -120,9 +124,9 @@ class Compiled:
             if isinstance(made, Exception):
                 raise made
             return made
-        if need or _compiling[0] == "wait":
+        if need or choice.compiling == "wait":
             return self._wait(key)
-        if _compiling[0] == "background" and key not in self._started:
+        if choice.compiling == "background" and key not in self._started:
             with self._lock:
                 if key not in self._started:
                     work = Thread(target=self._make, args=(self._ahead, key), daemon=True, name="anyorder-compile")

@@ -15,8 +15,7 @@ from torch import Tensor
 
 from anyorder.layouts import Exact, Queries, Segments
 from anyorder.ops.backends import is_transformed
-from anyorder.ops.features import FeatureMap
-from anyorder.ops.problem import Problem
+from anyorder.ops.features import FeatureMap, Problem
 from anyorder.ops.segment import segment_attention
 
 Pair = tuple[Tensor, Tensor]

@@ -1,12 +1,15 @@
-"""Feature maps of linear-time attention."""
+"""Feature maps of linear-time attention, and one call of it as a value."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from anyorder.layouts import Queries, Segments
 from anyorder.ops.activations import ACTIVATIONS
 
 TORCH = {
@@ -50,3 +53,50 @@ class FeatureMap:
     def double(self) -> FeatureMap:
         """The same map for numbers of double precision."""
         return FeatureMap(self.kind, None if self.directions is None else self.directions.double(), self.eps)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Queries, keys and values (row, class, head, channel), how they are grouped, and how they are compared."""
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    keys: Segments
+    queries: Queries
+    features: FeatureMap
+    normalize: bool
+    classes: int = field(init=False)
+    heads: int = field(init=False)
+    num_features: int = field(init=False)
+    size: int = field(init=False)
+    """Numbers in the products of features and values of all keys, and in what the queries read of them."""
+
+    def flat(self) -> tuple[Any, ...]:
+        """The arguments of the operator that torch knows."""
+        f, k, q = self.features, self.keys, self.queries
+        indices = (k.rows, k.pointer, q.rows, q.pointer)
+        return (self.query, self.key, self.value, f.directions, *indices, f.kind, f.eps, self.normalize)
+
+    @classmethod
+    def of(cls, flat: Sequence[Any]) -> Problem:
+        """The reverse of ``flat``."""
+        query, key, value, directions, key_order, key_pointer, query_order, query_pointer, kind, eps, normalize = flat
+        groups = Segments(key_order, key_pointer), Queries(query_order, query_pointer)
+        return cls(query, key, value, *groups, FeatureMap(kind, directions, eps), normalize)
+
+    def __post_init__(self) -> None:
+        """Numbers that every backend asks for."""
+        _, classes, heads, channels = self.query.shape
+        directions = self.features.directions
+        features = channels if directions is None else directions.shape[0]
+        rows = self.key.shape[0] * classes + self.queries.rows.shape[0]
+        known = {"classes": classes, "heads": heads, "num_features": features}
+        known["size"] = rows * heads * features * (self.value.shape[3] + 1)
+        for name, value in known.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def sums_shape(self) -> tuple[int, ...]:
+        """(query, class, head, channel)."""
+        return (len(self.query), *self.value.shape[1:])

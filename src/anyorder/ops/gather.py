@@ -1,4 +1,4 @@
-"""Rows of tables added to rows of an output, or put side by side, in one pass over memory instead of two for each table."""
+"""Rows that classes read: gathered, multiplied and added up in as few passes over memory as it takes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,94 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from anyorder.algebra import SetPartition
+from anyorder.algebra.program import Project
 from anyorder.layouts import Spread
 from anyorder.layouts.memory import is_exported
-from anyorder.ops.backends import INSTALLED, Compiled, backend_of, forced, is_transformed
+from anyorder.ops.backends import INSTALLED, Compiled, backend_of, choice, is_transformed
 from anyorder.ops.compiling import build_rows, build_rows_ahead
 
+Parts = dict[SetPartition, Tensor]
+"""Rows by pattern."""
 FEW = 2**16
 """Numbers below which the call of compiled loops takes longer than it saves."""
 compiled = Compiled(build_rows, build_rows_ahead)
+
+
+def project(
+    step: Project, known: tuple[int, Sequence[Spread]], parts: Parts, weight: Tensor | None, bias: Tensor | None
+) -> Tensor:
+    """Rows (entry, out) of one pattern: input rows ``parts`` read by the classes of a step, with ``weight[class, in, out]``.
+
+    ``known`` is the number of entries, and for each class which input row each of them reads.
+    """
+    count, reads = known
+    if weight is None:
+        assert bias is not None
+        return bias.expand(count, -1)
+    if len(step.whole) == len(step.classes):
+        wide = beside([(parts[cls.source], read) for cls, read in zip(step.classes, reads, strict=True)])
+        return _product(wide, weight.flatten(0, 1), bias)
+    tall, each = _apart(weight, step.whole)
+    # the bias goes with the least rows, if each output entry reads one of them
+    host: int | None = None
+    total: Tensor | None = None
+    for n in each:
+        if reads[n].missing is None:
+            host = n
+            break
+    if step.whole:
+        wide = beside([(parts[step.classes[n].source], reads[n]) for n in step.whole])
+        total = _product(wide, tall[0] if len(tall) == 1 else torch.cat(tall), bias if host is None else None)
+    products = [(_product(parts[step.classes[n].source], w, bias if n == host else None), reads[n]) for n, w in each.items()]
+    total = add_spread(total, products)
+    assert total is not None
+    return total + bias if bias is not None and not step.whole and host is None else total
+
+
+def _apart(weight: Tensor, same: Sequence[int]) -> tuple[list[Tensor], dict[int, Tensor]]:
+    """The matrices of some classes, neighbours as one tall matrix, and each of the others by its number.
+
+    All are cut at once, so that their gradients are put together once; each index would have a gradient of the whole size.
+    """
+    runs: list[list[int]] = []
+    for n in range(len(weight)):
+        if n in same and runs and runs[-1][-1] in same:
+            runs[-1].append(n)
+        else:
+            runs.append([n])
+    pieces = list(zip(runs, weight.split([len(run) for run in runs]), strict=True))
+    tall = [piece.flatten(0, 1) for run, piece in pieces if run[0] in same]
+    return tall, {run[0]: piece[0] for run, piece in pieces if run[0] not in same}
+
+
+def _product(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    return rows @ weight if bias is None else torch.addmm(bias, rows, weight)
+
+
+def add_product(total: Tensor, rows: Tensor, weight: Tensor) -> Tensor:
+    """``total + rows @ weight``, which may be written over ``total``: it must be the caller's own."""
+    if torch.is_grad_enabled() or torch.compiler.is_compiling() or torch.is_autocast_enabled(total.device.type):
+        return torch.addmm(total, rows, weight)
+    return total.addmm_(rows, weight)
+
+
+def read_rows(values: Tensor, spread: Spread) -> Tensor:
+    """What a spread reads of values (row, ...), zero where it reads none.
+
+    >>> read_rows(torch.tensor([[1.0], [2.0], [3.0]]), Spread.build(torch.tensor([2, -1, 2]), 3)).flatten().tolist()
+    [3.0, 0.0, 3.0]
+    """
+    if spread.rows is None:
+        return values
+    if is_exported():  # those that are missing read a row of zeros at the end
+        return torch.cat([values, values.new_zeros(1, *values.shape[1:])]).index_select(0, spread.rows)
+    if spread.missing is None:
+        return values.index_select(0, spread.rows)
+    if values.shape[0] == 0:  # zeros that still belong to the graph of ``values``
+        return values.new_zeros(len(spread.rows), *values.shape[1:]) + values.sum(0)
+    shape = (-1, *[1] * (values.ndim - 1))
+    return values.index_select(0, spread.rows).masked_fill(spread.missing.view(shape), 0)
 
 
 def add_spread(total: Tensor | None, parts: Sequence[tuple[Tensor, Spread]]) -> Tensor | None:
@@ -44,7 +124,7 @@ def add_spread(total: Tensor | None, parts: Sequence[tuple[Tensor, Spread]]) -> 
             return total
         return torch.ops.anyorder.gather_add(total, tables, rows)
     for values, spread in read:
-        part = spread(values)
+        part = read_rows(values, spread)
         total = part if total is None else total + part
     return total
 
@@ -57,7 +137,8 @@ def beside(parts: Sequence[tuple[Tensor, Spread]]) -> Tensor:
     [[2.0, 3.0], [1.0, 4.0]]
     """
     if len(parts) == 1 or not is_compiled(parts[0][0], len(parts) * parts[0][0].numel()):
-        return parts[0][1](parts[0][0]) if len(parts) == 1 else torch.cat([spread(values) for values, spread in parts], 1)
+        read = [read_rows(values, spread) for values, spread in parts]
+        return read[0] if len(read) == 1 else torch.cat(read, 1)
     tables = [values.contiguous() for values, _ in parts]
     rows = [_rows(spread.signed, len(values)) for values, spread in parts]
     inverses = [_rows(spread.inverse, len(values)) for values, spread in parts]
@@ -70,9 +151,8 @@ def is_compiled(values: Tensor, size: int) -> bool:
         return False
     if torch.compiler.is_compiling():  # a compiled graph is for any number
         return backend_of(values) in ("numba", "products")
-    backend = forced()
-    if backend is not None:
-        return backend in ("numba", "products") and not is_transformed()
+    if choice.backend != "auto":
+        return choice.backend in ("numba", "products") and not is_transformed()
     if size < FEW or values.device.type != "cpu" or is_transformed():
         return False
     return compiled.get(str(values.dtype).removeprefix("torch.")) is not None

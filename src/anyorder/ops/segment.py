@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from anyorder.layouts import Queries, Segments
+from anyorder.layouts import Queries, Segments, Single
 from anyorder.layouts.memory import is_exported
-from anyorder.ops import segment_products, segment_reference
-from anyorder.ops.backends import INSTALLED, backend_of, forced, is_transformed
-from anyorder.ops.features import FeatureMap
-from anyorder.ops.problem import Problem
+from anyorder.ops import segment_products
+from anyorder.ops.backends import INSTALLED, backend_of, choice, is_transformed
+from anyorder.ops.features import FeatureMap, Problem
+from anyorder.ops.gather import read_rows
 
 WIDE = 1024  # features x channels of a head from which on products of matrices are faster than loops,
 LONG = 2**20  # where a group has so many of these in all of its rows and heads
 SMALL = 2**19  # numbers in all phi(k) v^T below which the call of compiled loops does not pay
+MOST = 2**26  # of these that the plain version holds at once; more classes than that are done in turns
 Pair = tuple[Tensor, Tensor]
 
 
@@ -51,26 +54,47 @@ def segment_attention(
         query, key, value = query.float(), key.float(), value.float()
     problem = Problem(query, key, value, keys, queries, features, normalize)
     if is_exported():
-        made = segment_reference.attend(problem)
+        made = plain_attention(problem)
     elif _is_plain(problem):
         with torch.autocast(query.device.type, enabled=False):
-            made = segment_reference.attend(problem)
+            made = plain_attention(problem)
     else:
         made = torch.ops.anyorder.segment_attention(*problem.flat())
     return made if half is None else (made[0].to(half), made[1].to(half))
+
+
+def highest_of(rows: Tensor, groups: Tensor, num_groups: int) -> Tensor:
+    """(group, ...): the highest row of each group, number by number."""
+    index = groups.view(-1, *[1] * (rows.ndim - 1)).expand_as(rows)
+    return rows.new_full((num_groups, *rows.shape[1:]), -torch.inf).scatter_reduce(0, index, rows, "amax")
+
+
+def softmax_single(known: Single, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Attention for (row, head, channel) where each group has one query, and all its keys are allowed.
+
+    The weight of a key, exp(q.k), is then a feature of the key alone: the sums take linear time.
+    """
+    groups = known.groups
+    scores = (read_rows(query, known.query_of_key) * key).sum(-1) * key.shape[-1] ** -0.5
+    with torch.no_grad():
+        highest = highest_of(scores, groups.ids, groups.num_groups)
+    weights = (scores - highest.index_select(0, groups.ids)).exp()
+    ones = weights.new_ones(query.shape[0], 1, weights.shape[1], 1)
+    given = (weights[:, None, :, None], value[:, None], known.grouped.keys, known.grouped.queries)
+    return segment_attention(ones, *given, FeatureMap("none"), True)[0][:, 0]
 
 
 def _is_plain(problem: Problem) -> bool:
     """Whether plain tensor operations serve best: small inputs, and where derivatives of derivatives are asked for."""
     if torch.compiler.is_compiling():
         return False
-    return (problem.size <= SMALL and forced() in (None, "reference")) or is_transformed()
+    return (problem.size <= SMALL and choice.backend in ("auto", "reference")) or is_transformed()
 
 
 def _choose(problem: Problem) -> str:
     """The version for a call: on the CPU, products of matrices where heads are wide and groups are large."""
     backend = backend_of(problem.query)
-    if forced() is not None or problem.query.device.type != "cpu":
+    if choice.backend != "auto" or problem.query.device.type != "cpu":
         return backend
     if problem.size <= SMALL or not INSTALLED["numba"]:
         return "reference"
@@ -93,7 +117,7 @@ def _forward(*given: Any) -> Pair:
     with torch.autocast(problem.query.device.type, enabled=False):
         backend = _choose(problem)
         if backend == "reference":
-            sums, norms = segment_reference.attend(problem)  # may share memory, which an operator's results must not
+            sums, norms = plain_attention(problem)  # may share memory, which an operator's results must not
             return sums.clone(memory_format=torch.contiguous_format), norms.clone(memory_format=torch.contiguous_format)
         # all is written where each query is in a group of each class
         whole = backend == "numba" and len(problem.queries.rows) == len(problem.query) * problem.classes
@@ -119,7 +143,9 @@ def _backward(*given: Any) -> tuple[Tensor, Tensor, Tensor]:
     with torch.autocast(problem.query.device.type, enabled=False):
         parts = (problem.query, problem.key, problem.value)
         made = tuple(torch.zeros(part.shape, dtype=part.dtype, device=part.device) for part in parts)
-        _version(_choose(problem)).backward(problem, *results, made)
+        backend = _choose(problem)
+        backward: Any = _plain_backward if backend == "reference" else _version(backend).backward
+        backward(problem, *results, made)
         return made  # type: ignore[return-value]
 
 
@@ -133,7 +159,7 @@ def _version(backend: str) -> Any:
         from anyorder.ops import segment_triton
 
         return segment_triton
-    return segment_products if backend == "products" else segment_reference
+    return segment_products
 
 
 @_backward.register_fake
@@ -156,10 +182,103 @@ def _gradient(ctx: Any, grad_sums: Tensor | None, grad_norms: Tensor | None) -> 
         for grad, shape in zip((grad_sums, grad_norms), ctx.shapes, strict=True)
     ]
     if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # the gradient shall be differentiated, too
-        grads = segment_reference.differentiable(Problem.of((*tensors, *ctx.options)), *given)
+        grads = _differentiable(Problem.of((*tensors, *ctx.options)), *given)
     else:
         grads = torch.ops.anyorder.segment_attention_backward(*tensors, *ctx.options, *(outputs or given), *given)
     return *grads, *[None] * 8
 
 
 _forward.register_autograd(_gradient, setup_context=_setup)
+
+
+# The plain version: any device, any type, derivatives of any degree; the measure of all others.
+
+
+def _turns(problem: Problem) -> Iterable[tuple[int, int]]:
+    """Ranges of classes that are done at once."""
+    turns = max(1, min(problem.classes, problem.size // MOST))
+    return pairwise([problem.classes * n // turns for n in range(turns + 1)])
+
+
+def plain_attention(problem: Problem) -> tuple[Tensor, Tensor]:
+    """Sums (query, class, head, channel) and norms (query, class, head), some classes at a time."""
+    if is_exported() or problem.size <= MOST:
+        answer = _answer(problem, problem.queries, 0, problem.classes)
+    else:
+        turns = [(problem.queries.of(first, last), first, last) for first, last in _turns(problem)]
+        answer = torch.cat([_answer(problem, *turn) for turn in turns], 1)
+    sums, norms = answer[..., :-1], answer[..., -1]
+    if problem.normalize:  # where features underflow or there is no key, nothing is received and nothing has a gradient
+        there = norms > torch.finfo(norms.dtype).tiny
+        sums = torch.where(there.unsqueeze(-1), sums / torch.where(there, norms, 1).unsqueeze(-1), 0)
+        norms = norms.detach()
+    return sums, norms
+
+
+def _answer(problem: Problem, queries: Queries, first: int, last: int) -> Tensor:
+    """(query, class, head, channel + 1): sums and, last, norms of some classes, whose queries are given."""
+    width = last - first
+    states = _states(problem, *_keys(problem, first, last))
+    places = queries.rows * width + queries.classes  # of (query, class) pairs
+    asking = problem.features(problem.query[:, first:last].flatten(0, 1).index_select(0, places))
+    read = states.flatten(0, 1).index_select(0, queries.group * width + queries.classes)
+    answer = torch.einsum("qhm,qhmc->qhc", asking, read)
+    whole = answer.new_zeros(problem.query.shape[0] * width, *answer.shape[1:]).index_copy(0, places, answer)
+    return whole.unflatten(0, (problem.query.shape[0], width))
+
+
+def _keys(problem: Problem, first: int, last: int) -> tuple[Tensor, Tensor]:
+    """phi(k) and (v, 1), both sorted by group."""
+    rows = problem.keys.rows
+    key, value = problem.key[:, first:last].index_select(0, rows), problem.value[:, first:last].index_select(0, rows)
+    return problem.features(key), torch.cat([value, torch.ones_like(value[..., :1])], -1)
+
+
+def _states(problem: Problem, phi: Tensor, widened: Tensor) -> Tensor:
+    """(group, class, head, feature, channel + 1): the sums of phi(k) (v, 1)^T."""
+    products = phi.unsqueeze(-1) * widened.unsqueeze(-2)
+    return products.new_zeros(problem.keys.pointer.shape[0] - 1, *products.shape[1:]).index_add(
+        0, problem.keys.group, products
+    )
+
+
+def _differentiable(problem: Problem, grad_sums: Tensor, grad_norms: Tensor) -> tuple[Tensor, ...]:
+    """Gradients of query, key and value that can be differentiated again."""
+    given = (problem.query, problem.key, problem.value)
+    with torch.enable_grad():
+        leaves = [part if part.requires_grad else part.detach().requires_grad_() for part in given]
+        again = replace(problem, query=leaves[0], key=leaves[1], value=leaves[2])
+        sums, norms = plain_attention(again)
+        wanted, grads = ([sums], [grad_sums]) if problem.normalize else ([sums, norms], [grad_sums, grad_norms])
+        return torch.autograd.grad(wanted, leaves, grads, create_graph=True, materialize_grads=True)
+
+
+def _plain_backward(
+    problem: Problem, sums: Tensor, norms: Tensor, grad_sums: Tensor, grad_norms: Tensor, made: tuple[Tensor, ...]
+) -> None:
+    """Fill the gradients of query, key and value, by the chain rule through the states of the groups."""
+    if problem.normalize:  # of N and Z from that of N / Z
+        tiny = torch.finfo(norms.dtype).tiny
+        scale = torch.where(norms > tiny, 1 / norms.clamp(min=tiny), 0)
+        grad_norms = -(grad_sums * sums).sum(-1) * scale
+        grad_sums = grad_sums * scale.unsqueeze(-1)
+    incoming = torch.cat([grad_sums, grad_norms.unsqueeze(-1)], -1)
+    for first, last in _turns(problem):
+        _turn_backward(problem, first, last, incoming[:, first:last], tuple(part[:, first:last] for part in made))
+
+
+def _turn_backward(problem: Problem, first: int, last: int, incoming: Tensor, made: tuple[Tensor, ...]) -> None:
+    width, keys, queries, features = last - first, problem.keys, problem.queries.of(first, last), problem.features
+    phi_key, widened = _keys(problem, first, last)
+    states = _states(problem, phi_key, widened)
+    cells = queries.group * width + queries.classes
+    phi_query = features(problem.query[:, first:last][queries.rows, queries.classes])
+    received = incoming[queries.rows, queries.classes]
+    products = phi_query.unsqueeze(-1) * received.unsqueeze(-2)
+    grad_states = torch.zeros_like(states).flatten(0, 1).index_add_(0, cells, products).view_as(states)
+    read = grad_states.index_select(0, keys.group)
+    grad_query = torch.einsum("qhmc,qhc->qhm", states.flatten(0, 1).index_select(0, cells), received)
+    grad_key = torch.einsum("kwhmc,kwhc->kwhm", read, widened)
+    made[0][queries.rows, queries.classes] = features.backward(grad_query, phi_query)
+    made[1].index_copy_(0, keys.rows, features.backward(grad_key, phi_key))
+    made[2].index_copy_(0, keys.rows, torch.einsum("kwhm,kwhmc->kwhc", phi_key, read[..., :-1]))

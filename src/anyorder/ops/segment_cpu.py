@@ -18,7 +18,7 @@ from torch import Tensor
 
 from anyorder.ops.backends import Compiled
 from anyorder.ops.compiling import build, build_ahead
-from anyorder.ops.problem import Problem
+from anyorder.ops.features import Problem
 from anyorder.ops.threads import each
 
 PIECE = 4096  # keys or queries of a piece; groups with more than this are cut

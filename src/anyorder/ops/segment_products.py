@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from anyorder.ops.features import FeatureMap
-from anyorder.ops.problem import Problem
+from anyorder.ops.features import FeatureMap, Problem
 
 BLOCK = 2**18
 """Features of a block: rows x heads x features."""

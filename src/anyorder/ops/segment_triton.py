@@ -16,8 +16,7 @@ import triton
 from torch import Tensor
 
 from anyorder.ops import segment_blocks as blocks
-from anyorder.ops.features import FeatureMap
-from anyorder.ops.problem import Problem
+from anyorder.ops.features import FeatureMap, Problem
 
 PIECE = 4096  # keys or queries of a piece; groups with more than this are cut
 ROWS = 16  # keys or queries of a block

@@ -1,4 +1,4 @@
-"""Softmax attention over groups of keys: along the keys where a group has one query, else tile by tile."""
+"""Softmax attention over groups of keys, tile by tile or over a list of pairs."""
 
 from __future__ import annotations
 
@@ -7,35 +7,13 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
-from anyorder.layouts import EntryPairs, Single, Tile, Tiling
+from anyorder.layouts import EntryPairs, Tile, Tiling
 from anyorder.layouts.memory import is_exported
-from anyorder.ops.backends import forced, is_transformed
-from anyorder.ops.features import FeatureMap
-from anyorder.ops.segment import segment_attention
+from anyorder.ops.backends import choice, is_transformed
+from anyorder.ops.segment import highest_of
 
 SMALL = 2**16
 """Pairs of queries and keys, for all heads, up to which the formula is written out; the fused version derives once only."""
-
-
-def highest_of(rows: Tensor, groups: Tensor, num_groups: int) -> Tensor:
-    """(group, ...): the highest row of each group, number by number."""
-    index = groups.view(-1, *[1] * (rows.ndim - 1)).expand_as(rows)
-    return rows.new_full((num_groups, *rows.shape[1:]), -torch.inf).scatter_reduce(0, index, rows, "amax")
-
-
-def softmax_single(known: Single, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """Attention for (row, head, channel) where each group has one query, and all its keys are allowed.
-
-    The weight of a key, exp(q.k), is then a feature of the key alone: the sums take linear time.
-    """
-    groups = known.groups
-    scores = (known.query_of_key(query) * key).sum(-1) * key.shape[-1] ** -0.5
-    with torch.no_grad():
-        highest = highest_of(scores, groups.ids, groups.num_groups)
-    weights = (scores - highest.index_select(0, groups.ids)).exp()
-    ones = weights.new_ones(query.shape[0], 1, weights.shape[1], 1)
-    given = (weights[:, None, :, None], value[:, None], known.grouped.keys, known.grouped.queries)
-    return segment_attention(ones, *given, FeatureMap("none"), True)[0][:, 0]
 
 
 def softmax_pairs(known: EntryPairs, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -90,7 +68,7 @@ def _is_plain(asking: Tensor, keys: Tensor) -> bool:
     """Whether the formula is written out."""
     if torch.compiler.is_compiling():
         return is_exported()
-    return is_transformed() or forced() == "reference" or asking.shape[:3].numel() * keys.shape[1] <= SMALL
+    return is_transformed() or choice.backend == "reference" or asking.shape[:3].numel() * keys.shape[1] <= SMALL
 
 
 def _plain_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) -> Tensor:

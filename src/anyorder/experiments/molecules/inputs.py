@@ -51,8 +51,8 @@ def prepare(index: IndexSet, layer: Layer, sharing: Sharing = "none") -> None:
     graphs = index.with_order(0)
     assert graphs is not None
     for program in _inner_programs(index.order, layer, sharing):
-        index.plan(index).prepare(program)
-    index.plan(graphs).prepare(_last_program(index.order, layer))
+        index.known(program, index)
+    index.known(_last_program(index.order, layer), graphs)
     index.arrange()
 
 

@@ -56,7 +56,7 @@ class CollateIndexed:
         for order in (1, 2):
             target = nodes.with_order(order)
             program = attention_program(1, order, classes(1, order), (mode, mode), order == 1, self.sharing)
-            nodes.plan(target).prepare(program)
+            nodes.known(program, target)
 
 
 @lru_cache(maxsize=4)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from anyorder.experiments.hypergraphs.baselines import node_features, with_loops
 from anyorder.experiments.hypergraphs.data import Hypergraph
-from anyorder.layers.checks import check_positive
+from anyorder.layers.module import check_positive
 from anyorder.layouts.transfer import Transferable
 from anyorder.ops.dropout import Dropout
 from anyorder.ops.sparse_matrix import SparseMatrix
