@@ -14,9 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from anyorder import EncoderLayer, Features, RandomFeatures, SparseIndexSet, collate
-from anyorder.algebra import Sharing
 from anyorder.bench import planning
-from anyorder.bench.models import Workload, perceptron
+from anyorder.bench.models import LEAN, Workload, perceptron
 from anyorder.extras import require
 from shared import parser, show, start, step_memory, times
 
@@ -24,8 +23,9 @@ NODES, LAYERS = 14, 8
 ROWS: dict[str, dict[str, Any]] = {
     "GIN": {},
     "ours": {},
-    "ours, lean": {"sharing": "keys and queries"},
-    "ours, lean, half the hidden width": {"sharing": "keys and queries", "half": True},
+    "ours, keys and queries shared": {"sharing": "keys and queries"},
+    "ours, lean": LEAN,
+    "ours, lean, half the hidden width": {**LEAN, "half": True},
 }
 
 
@@ -51,26 +51,26 @@ def batch(graphs: int, channels: int) -> Features:
 class Ours(nn.Module):
     """Eight 2->2 layers with kernel attention and one to a vector for each graph."""
 
-    def __init__(self, channels: int, dropout: float, *, sharing: Sharing = "none", half: bool = False) -> None:
+    def __init__(self, channels: int, dropout: float, *, half: bool = False, **lean: Any) -> None:
         super().__init__()
         hidden = channels // 2 if half else channels
+        inner = [
+            EncoderLayer(
+                order_in=2,
+                order_out=2,
+                channels=channels,
+                channels_hidden=hidden,
+                heads=4,
+                head_channels=8,
+                kernel=RandomFeatures(),
+                dropout=dropout,
+                **lean,
+            )
+            for _ in range(LAYERS)
+        ]
         last = EncoderLayer(order_in=2, order_out=0, channels=channels, heads=8, head_channels=16, dropout=dropout)
-        self.layers = nn.ModuleList([*(self._layer(channels, dropout, sharing, hidden) for _ in range(LAYERS)), last])
+        self.layers = nn.ModuleList([*inner, last])
         self.head = nn.Sequential(nn.LayerNorm(channels), nn.Linear(channels, 1))
-
-    @staticmethod
-    def _layer(channels: int, dropout: float, sharing: Sharing, hidden: int) -> nn.Module:
-        return EncoderLayer(
-            order_in=2,
-            order_out=2,
-            channels=channels,
-            channels_hidden=hidden,
-            heads=4,
-            head_channels=8,
-            kernel=RandomFeatures(),
-            dropout=dropout,
-            sharing=sharing,
-        )
 
     def forward(self, x: Features) -> Tensor:
         for layer in self.layers:

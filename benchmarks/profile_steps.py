@@ -21,7 +21,7 @@ import set_to_graph
 import small_graphs
 from anyorder import RandomFeatures, collate
 from anyorder.bench import barabasi_albert
-from anyorder.bench.models import HigherOrder, Workload
+from anyorder.bench.models import LEAN, HigherOrder, Workload
 from shared import parser, show, start
 
 KINDS: dict[str, tuple[str, ...]] = {
@@ -72,7 +72,7 @@ def workloads() -> dict[str, tuple[Workload, int]]:
     """The models on their inputs, and how often each is called."""
     torch.manual_seed(0)
     relaxed = HigherOrder("sparse", RandomFeatures(), "relaxed")
-    lean = HigherOrder("sparse", RandomFeatures(), "relaxed", "keys and queries")
+    lean = HigherOrder("sparse", RandomFeatures(), "relaxed", **LEAN)
     generator = torch.Generator().manual_seed(0)
     sets = [small_graphs.graph(generator) for _ in range(32)]
     small = collate([small_graphs.Features(index, torch.randn(index.num_entries, 32)) for index in sets])

@@ -3,7 +3,8 @@
     OMP_NUM_THREADS=1 python benchmarks/runtime.py --edges 10000 100000
 
 Enc_2->2(32, 8, 4) x 4 and Enc_2->0 on a Barabasi-Albert graph: relaxed, exact, and lean, which shares keys and queries among
-classes. Beside the times: what building the plan takes, and peak memory of a training step, each in a process of its own.
+classes and has an MLP for each entry by itself. Beside the times: what building the plan takes, and peak memory of a step,
+each in a process of its own.
 """
 
 from __future__ import annotations
@@ -14,15 +15,16 @@ import torch
 
 from anyorder import RandomFeatures
 from anyorder.bench import barabasi_albert, planning
-from anyorder.bench.models import MODELS, HigherOrder, Workload
+from anyorder.bench.models import LEAN, MODELS, HigherOrder, Workload
 from shared import parser, show, start, step_memory, times
 
 GPS = "GPS (Performer)"
 ROWS = {
     "relaxed": HigherOrder("sparse", RandomFeatures(), "relaxed"),
     "exact": HigherOrder("sparse", RandomFeatures(), "exact"),
-    "lean": HigherOrder("sparse", RandomFeatures(), "relaxed", "keys and queries"),
-    "lean, exact": HigherOrder("sparse", RandomFeatures(), "exact", "keys and queries"),
+    "shared": HigherOrder("sparse", RandomFeatures(), "relaxed", "keys and queries"),
+    "lean": HigherOrder("sparse", RandomFeatures(), "relaxed", **LEAN),
+    "lean, exact": HigherOrder("sparse", RandomFeatures(), "exact", **LEAN),
     GPS: MODELS[GPS],
 }
 

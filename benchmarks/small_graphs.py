@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from anyorder import Encoder, Features, RandomFeatures, SparseIndexSet, collate
 from anyorder.bench import planning
-from anyorder.bench.models import Workload, perceptron
+from anyorder.bench.models import LEAN, Workload, perceptron
 from anyorder.extras import require
 from shared import parser, show, start, times
 
@@ -64,7 +64,7 @@ def make(name: str, x: Features) -> Workload:
             heads=HEADS,
             head_channels=x.channels // HEADS,
             kernel=RandomFeatures(),
-            sharing="keys and queries" if name.endswith("lean") else "none",
+            **(LEAN if name.endswith("lean") else {}),
         )
         return Workload(ours, lambda: ours(x).rows)
     gps = Gps(x.channels, "multihead" if "multihead" in name else "performer")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from anyorder import EquivariantAttention
+from anyorder import EncoderLayer, EquivariantAttention
 from anyorder.experiments.chains.models import ChainShapes, GraphEncoder
 from anyorder.experiments.hyperedges.batches import Known
 from anyorder.experiments.hyperedges.models import TupleEncoder
@@ -34,3 +34,13 @@ def test_reach_the_layers(name):
     assert {layer.sharing for layer in lean} == {"keys and queries"}
     assert {layer.output_rank for layer in lean} == {3}
     assert {layer.sharing for layer in attentions(BUILD[name]())} == {"none"}
+
+
+@pytest.mark.parametrize("name", ["chains", "molecules", "sets to graphs"])
+def test_an_mlp_in_place_reaches_the_layers(name):
+    lean, full = (
+        [module for module in BUILD[name](**given).modules() if isinstance(module, EncoderLayer)]
+        for given in ({"mlp_classes": "pointwise, in place"}, {})
+    )
+    inner = [(a, b) for a, b in zip(lean, full, strict=True) if a.order_out == 2]
+    assert inner and all(len(a.widen.classes) == 2 and len(b.widen.classes) == 5 for a, b in inner)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from anyorder import Elu, Encoder, EquivariantAttention, RandomFeatures, Softmax
+from anyorder import Elu, Encoder, EncoderLayer, EquivariantAttention, RandomFeatures, Softmax
 from anyorder.algebra import SHARINGS, attention_program, classes
+from anyorder.layers.linear import lightweight_mlp
 from anyorder.testing import assert_equivariant, random_features, random_index_set
 
 KERNELS = {
@@ -107,7 +108,23 @@ def test_a_model_has_it_in_every_layer_and_saves_it(tmp_path):
     assert torch.equal(model(x).rows, again(x).rows)
 
 
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_an_mlp_in_place_lets_no_entry_look_at_another(order):
+    sizes = {"order_in": order, "order_out": order, "channels": 4, "heads": 2, "head_channels": 2}
+    lean = EncoderLayer(**sizes, mlp_classes="pointwise, in place").double()
+    x = random_features(order=order, channels=4)
+    rows = x.rows.clone().requires_grad_()
+    lightweight_mlp(lean.widen, lean.narrow, torch.tanh, x.with_rows(rows))[0].sum().backward()
+    assert rows.grad[0].abs().sum() > 0 and rows.grad[1:].eq(0).all()
+    assert_equivariant(lean, x)
+    full = EncoderLayer(**sizes)
+    counts = [sum(weight.numel() for weight in each.parameters()) for each in (lean, full)]
+    assert counts[0] == counts[1] if order == 1 else counts[0] < counts[1]
+
+
 def test_wrong_settings_are_refused():
+    with pytest.raises(ValueError, match="mlp_classes must be pointwise classes of order 2, got 'all'"):
+        EncoderLayer(order_in=2, order_out=2, channels=4, heads=2, head_channels=2, mlp_classes="all")
     with pytest.raises(ValueError, match=r"sharing must be one of \['none', .*\], got 'all'"):
         layer(1, 1, "softmax", sharing="all")
     with pytest.raises(ValueError, match="output_rank must be a positive integer, got 0"):

@@ -15,13 +15,15 @@ from anyorder.algebra.describe import formula, meaning
 from anyorder.algebra.linear_steps import linear_program
 from anyorder.algebra.partitions import SetPartition, set_partitions
 from anyorder.algebra.program import SHARINGS, Program, Sharing
-from anyorder.algebra.selections import Selection, select
+from anyorder.algebra.selections import LIGHTWEIGHT, Lightweight, Selection, select
 
 __all__ = [
     "KINDS",
+    "LIGHTWEIGHT",
     "SHARINGS",
     "EquivalenceClass",
     "Kind",
+    "Lightweight",
     "Pool",
     "Program",
     "Selection",

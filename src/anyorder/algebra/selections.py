@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from itertools import product
+from typing import Literal
 
 from anyorder.algebra.classes import EquivalenceClass, Matching, classes
 from anyorder.algebra.partitions import SetPartition, set_partitions
 
 Axes = tuple[int, ...]
+Lightweight = Literal["pointwise", "pointwise, in place"]
+"""Names of the classes that an MLP may have."""
+LIGHTWEIGHT: tuple[Lightweight, ...] = ("pointwise", "pointwise, in place")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from anyorder.algebra import Sharing
+from anyorder.algebra import Lightweight, Sharing
 from anyorder.bench.fits import aligned
 from anyorder.bench.graphs import barabasi_albert
 from anyorder.bench.measure import Clock, Timing, measure
@@ -68,6 +68,7 @@ def encoder_layer(
     coupling: Coupling = "relaxed",
     sharing: Sharing = "none",
     output_rank: int | None = None,
+    mlp_classes: Lightweight = "pointwise",
     seed: int = 0,
 ) -> tuple[EncoderLayer, Features]:
     """Enc_2->2(channels, head_channels, heads) with a kernel, and features on a Barabasi-Albert graph."""
@@ -82,6 +83,7 @@ def encoder_layer(
         coupling=coupling,
         sharing=sharing,
         output_rank=output_rank,
+        mlp_classes=mlp_classes,
     )
     index = barabasi_albert(edges, seed=seed)
     return layer, Features(index, torch.randn(index.num_entries, channels))

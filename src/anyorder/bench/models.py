@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from anyorder.algebra import Sharing
+from anyorder.algebra import Lightweight, Sharing
 from anyorder.extras import require
 from anyorder.layers import Kernel, RandomFeatures, Softmax
 from anyorder.layers.named_kernels import Coupling
@@ -17,6 +17,8 @@ from anyorder.layouts import DenseIndexSet, Features, SparseIndexSet
 from anyorder.models import Encoder, EquivariantMLP
 
 CHANNELS, HEADS, HEAD_CHANNELS, LAYERS = 32, 4, 8, 4
+LEAN: dict[str, Any] = {"sharing": "keys and queries", "mlp_classes": "pointwise, in place"}
+"""Settings of the layers that benchmarks call lean."""
 Layout = Literal["sparse", "dense"]
 Convolution = Literal["gcn", "gin", "gatv2", "gps"]
 
@@ -55,6 +57,7 @@ class HigherOrder:
     kernel: Kernel | None = None
     coupling: Coupling | None = None
     sharing: Sharing = "none"
+    mlp_classes: Lightweight = "pointwise"
 
     def build(self) -> nn.Module:
         orders = (2,) * LAYERS + (0,)
@@ -71,6 +74,7 @@ class HigherOrder:
             kernel=self.kernel,
             coupling=self.coupling,
             sharing=self.sharing,
+            mlp_classes=self.mlp_classes,
         )
 
     def on(self, graph: SparseIndexSet, model: nn.Module | None = None) -> Workload:
@@ -143,6 +147,7 @@ MODELS: dict[str, Contender] = {
     "Ours (D, phi)": HigherOrder("dense", RandomFeatures()),
     "Ours (S)": HigherOrder("sparse", Softmax()),
     "Ours (S, phi)": HigherOrder("sparse", RandomFeatures()),
+    "Ours (S, phi), lean": HigherOrder("sparse", RandomFeatures(), **LEAN),
     "GCN": GraphConvolutions("gcn"),
     "GIN": GraphConvolutions("gin"),
     "GATv2": GraphConvolutions("gatv2"),

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from anyorder.algebra import SHARINGS
+from anyorder.algebra import LIGHTWEIGHT, SHARINGS
 
 _SCALING = """Time and memory of a forward pass and a training step against the number of edges, on Barabasi-Albert graphs
 with 5 links per new node: the runtime figure of the paper. Each model and size runs in a process of its own; a model that
@@ -66,6 +66,8 @@ def _add_layer(kinds: Any) -> None:
     text = "weights that classes have in common: none, keys, queries, 'keys and queries' (default: none)"
     parser.add_argument("--sharing", choices=SHARINGS, default="none", metavar="WHAT", help=text)
     parser.add_argument("--output-rank", type=int, metavar="R", help="rank of the output matrices (default: whole)")
+    text = "classes of the MLP: pointwise, or 'pointwise, in place', each entry by itself (default: pointwise)"
+    parser.add_argument("--mlp-classes", choices=LIGHTWEIGHT, default="pointwise", metavar="WHAT", help=text)
     parser.add_argument("--step", action="store_true", help="measure forward and backward passes, too")
     _add_clock(parser)
     parser.set_defaults(run=_layer)
@@ -113,12 +115,13 @@ def _layer(args: argparse.Namespace) -> int:
     _check(args, "channels", "edges", "heads", "head_channels", "output_rank", "threads")
     wait_for_loops()
     torch.set_num_threads(args.threads)
-    names = ("channels", "edges", "heads", "head_channels", "coupling", "sharing", "output_rank")
+    names = ("channels", "edges", "heads", "head_channels", "coupling", "sharing", "output_rank", "mlp_classes")
     layer, x = encoder_layer(**{name: getattr(args, name) for name in names})
     found = compare_layer(layer, x, step=args.step, clock=args.clock)
     size = f"{x.index.num_entries - x.num_nodes:,} directed edges, {x.num_nodes:,} nodes"
     print(f"Enc_2->2({args.channels}, {args.head_channels}, {args.heads}), {args.coupling}, on {size}")
-    print(f"sharing: {args.sharing}; {sum(weight.numel() for weight in layer.parameters()):,} parameters")
+    weights = sum(weight.numel() for weight in layer.parameters())
+    print(f"sharing: {args.sharing}; MLP: {args.mlp_classes}; {weights:,} parameters")
     for each in found:
         total = sum(count * product.operations for product, count in each.products.items()) / 1e6
         print(f"\nmatrix products of the {each.name}: {total:,.1f} MFLOP\n{list_products(each.products)}")

@@ -32,7 +32,7 @@ class Encoder(FeatureModule):
         order_in: order of the input.
         orders: order after each layer.
         channels_out: width of the head; None leaves the head out.
-        kernel, coupling, classes, dropout, recompute, sharing, output_rank: as in ``EncoderLayer``.
+        kernel, coupling, classes, dropout, recompute, sharing, output_rank, mlp_classes: as in ``EncoderLayer``.
     """
 
     def __init__(
@@ -53,6 +53,7 @@ class Encoder(FeatureModule):
         recompute: bool | None = None,
         sharing: Sharing = "none",
         output_rank: int | None = None,
+        mlp_classes: Selection = "pointwise",
     ) -> None:
         super().__init__()
         steps = _check_steps(order_in, orders)
@@ -78,6 +79,7 @@ class Encoder(FeatureModule):
                 recompute=recompute,
                 sharing=sharing,
                 output_rank=output_rank,
+                mlp_classes=mlp_classes,
             )
             for k, l in steps
         )

@@ -7,7 +7,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from anyorder.algebra import Sharing
+from anyorder.algebra import Lightweight, Sharing
 from anyorder.layers import Kernel, Softmax
 from anyorder.layouts import Features
 from anyorder.models import Encoder, EquivariantMLP
@@ -50,6 +50,7 @@ class GraphEncoder(ModelConfig):
     dropout: float = 0.0
     sharing: Sharing = "none"
     output_rank: int | None = None
+    mlp_classes: Lightweight = "pointwise"
 
     def build(self, shapes: ChainShapes) -> nn.Module:
         return OnNodes(
@@ -67,6 +68,7 @@ class GraphEncoder(ModelConfig):
                 dropout=self.dropout,
                 sharing=self.sharing,
                 output_rank=self.output_rank,
+                mlp_classes=self.mlp_classes,
             )
         )
 

@@ -11,7 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from anyorder.algebra import Sharing
+from anyorder.algebra import Lightweight, Sharing
 from anyorder.experiments.molecules.baselines import (
     CategoricalEncoder,
     FingerprintMLP,
@@ -135,11 +135,12 @@ class MoleculeEncoder(MoleculeModel):
     dropout: float = 0.1
     sharing: Sharing = "none"
     output_rank: int | None = None
+    mlp_classes: Lightweight = "pointwise"
 
     @property
     def inputs(self) -> MoleculeInputs:
         layer: Layer = "softmax" if isinstance(self.kernel, Softmax) else self.coupling or "relaxed"
-        return MoleculeInputs(2, layer, sharing=self.sharing)
+        return MoleculeInputs(2, layer, sharing=self.sharing, mlp_classes=self.mlp_classes)
 
     def network(self, channels_out: int) -> nn.Module:
         inner = [
@@ -155,6 +156,7 @@ class MoleculeEncoder(MoleculeModel):
                 dropout=self.dropout,
                 sharing=self.sharing,
                 output_rank=self.output_rank,
+                mlp_classes=self.mlp_classes,
             )
             for _ in range(self.layers)
         ]

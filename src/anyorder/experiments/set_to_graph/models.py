@@ -11,7 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from anyorder.algebra import Sharing, attention_program, classes
+from anyorder.algebra import Lightweight, Sharing, attention_program, classes
 from anyorder.experiments.set_to_graph.baselines.flat_mlp import FlatMLPConfig
 from anyorder.experiments.set_to_graph.baselines.knn_gnn import KnnGraphNetworkConfig
 from anyorder.experiments.set_to_graph.baselines.pairs import PairBasis, PairModel, PairModelConfig, Pooling, mlp
@@ -154,6 +154,7 @@ class SetEncoder(PairModelSettings):
     own_diagonal: bool = False
     sharing: Sharing = "none"
     output_rank: int | None = None
+    mlp_classes: Lightweight = "pointwise"
 
     def build(self, shapes: SetShapes) -> nn.Module:
         encoder = Encoder(
@@ -169,6 +170,7 @@ class SetEncoder(PairModelSettings):
             dropout=self.dropout,
             sharing=self.sharing,
             output_rank=self.output_rank,
+            mlp_classes=self.mlp_classes,
         )
         return PairEncoder(encoder, head=self.head, own_diagonal=self.own_diagonal)
 
