@@ -14,7 +14,8 @@ from anyorder.layouts import EntryPairs, Exact, Grouped, Single
 from anyorder.layouts.memory import is_exported
 from anyorder.ops.exact import exact_attention
 from anyorder.ops.features import FeatureMap
-from anyorder.ops.segment import highest_of, segment_attention, softmax_single
+from anyorder.ops.gather import highest_of
+from anyorder.ops.segment import segment_attention, softmax_single
 from anyorder.ops.softmax import softmax_pairs, softmax_tiles
 from anyorder.saving import saved_value
 

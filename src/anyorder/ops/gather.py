@@ -145,6 +145,12 @@ def beside(parts: Sequence[tuple[Tensor, Spread]]) -> Tensor:
     return torch.ops.anyorder.gather_beside(tables, rows, inverses)
 
 
+def highest_of(rows: Tensor, groups: Tensor, num_groups: int) -> Tensor:
+    """(group, ...): the highest row of each group, number by number."""
+    index = groups.view(-1, *[1] * (rows.ndim - 1)).expand_as(rows)
+    return rows.new_full((num_groups, *rows.shape[1:]), -torch.inf).scatter_reduce(0, index, rows, "amax")
+
+
 def is_compiled(values: Tensor, size: int) -> bool:
     """Whether so many numbers of the type of a tensor get the operators that Numba compiles."""
     if is_exported() or not INSTALLED["numba"] or values.dtype not in (torch.float32, torch.float64):

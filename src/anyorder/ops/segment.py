@@ -15,7 +15,7 @@ from anyorder.layouts.memory import is_exported
 from anyorder.ops import segment_products
 from anyorder.ops.backends import INSTALLED, backend_of, choice, is_transformed
 from anyorder.ops.features import FeatureMap, Problem
-from anyorder.ops.gather import read_rows
+from anyorder.ops.gather import highest_of, read_rows
 
 WIDE = 1024  # features x channels of a head from which on products of matrices are faster than loops,
 LONG = 2**20  # where a group has so many of these in all of its rows and heads
@@ -61,12 +61,6 @@ def segment_attention(
     else:
         made = torch.ops.anyorder.segment_attention(*problem.flat())
     return made if half is None else (made[0].to(half), made[1].to(half))
-
-
-def highest_of(rows: Tensor, groups: Tensor, num_groups: int) -> Tensor:
-    """(group, ...): the highest row of each group, number by number."""
-    index = groups.view(-1, *[1] * (rows.ndim - 1)).expand_as(rows)
-    return rows.new_full((num_groups, *rows.shape[1:]), -torch.inf).scatter_reduce(0, index, rows, "amax")
 
 
 def softmax_single(known: Single, query: Tensor, key: Tensor, value: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from torch.utils.checkpoint import checkpoint
 from anyorder.layouts import EntryPairs, Tile, Tiling
 from anyorder.layouts.memory import is_exported
 from anyorder.ops.backends import choice, is_transformed
-from anyorder.ops.segment import highest_of
+from anyorder.ops.gather import highest_of
 
 SMALL = 2**16
 """Pairs of queries and keys, for all heads, up to which the formula is written out; the fused version derives once only."""
