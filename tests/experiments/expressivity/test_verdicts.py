@@ -18,7 +18,7 @@ from anyorder.experiments.expressivity.picture import draw_orders
 from anyorder.experiments.expressivity.recipes import MODELS, RECIPES
 from anyorder.experiments.expressivity.task import VERDICTS, make_record, read_verdicts
 from anyorder.experiments.expressivity.verdicts import THRESHOLD, WIDTH, Judge, Verdict, hotelling, judge_exactly
-from anyorder.layouts import ConnectedTuples, DistinctTuples
+from anyorder.layouts import ConnectedTuples, DistinctTuples, TuplesWithin
 from anyorder.layouts.hops import TooManyTuples
 from anyorder.training.config import from_data, to_data
 from anyorder.training.fit import execute
@@ -61,6 +61,13 @@ def test_a_pair_with_too_many_tuples_is_listed_and_fewer_tuples_are_tried() -> N
     verdict = Judge(most_tuples=1000).judge(fewer, pair, seed=0)
     assert verdict.how == "random weights"
     assert verdict.tuples < 1000
+
+
+def test_a_pair_of_which_no_tuple_is_left_is_not_judged() -> None:
+    pair = Pair("", 0, skip_links(13, 3), skip_links(13, 5))  # without a triangle
+    cliques = OrderMLP(order=3, otherwise=(TuplesWithin(1),), frequency=30.0)
+    verdict = Judge(most_tuples=1000).judge(cliques, pair, seed=0)
+    assert (verdict.how, verdict.tuples) == ("does not fit", 13 * 12 * 11)
 
 
 def test_judges_need_enough_copies() -> None:

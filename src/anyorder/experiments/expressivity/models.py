@@ -105,6 +105,8 @@ class OrderModel(WholeGraphModel):
                 count = max(rule.count(index, self.order) for index in indexes)
             except TooManyTuples:
                 continue
+            if count == 0 and rule is not self.tuples:  # graphs without a clique, say: nothing is left to look at
+                continue
             if count <= most:
                 return replace(self, tuples=rule), count
             least = min(least or count, count)
