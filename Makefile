@@ -17,16 +17,17 @@ demo: setup
 	$(BIN)/anyorder plot chains --records runs/demo --output runs/demo/chains.png
 	@echo "records: runs/demo/chains, figure: runs/demo/chains.png"
 
-# The second pass is what a CPU without AVX sees: sums in another order, other roundings.
+# A file goes to one worker, so that two do not compile the same loops. The second pass is what a CPU without AVX sees: sums in another
+# order, other roundings.
 test: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 	ATEN_CPU_CAPABILITY=default NUMBA_CPU_NAME=generic $(BIN)/python -m pytest -m "numeric and not slow" tests
 
 test-slow: setup
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m slow
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
 check: test test-slow
 

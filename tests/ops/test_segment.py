@@ -11,7 +11,6 @@ from anyorder.ops.segment import segment_attention
 from segments import assert_equals_reference, outputs, problem
 
 BACKENDS = ["numba", "products"]
-pytestmark = pytest.mark.xdist_group("loops")  # two workers would compile the same loops
 
 
 @pytest.fixture
@@ -21,19 +20,10 @@ def nan_for_what_is_not_written():
     torch.use_deterministic_algorithms(False)
 
 
-def combinations(backend):
-    """Settings: six of twelve meet every pair of them; the others are slow, 15 s of compiling each."""
-    for number, kind in enumerate(("none", "relu", "elu")):
-        for dtype, tolerance in ((torch.float64, 1e-10), (torch.float32, 1e-5)):
-            for normalize in (True, False):
-                met = normalize == ((dtype == torch.float64) == (number % 2 == 0))
-                marks = () if met or backend == "products" else pytest.mark.slow
-                yield pytest.param(backend, normalize, kind, dtype, tolerance, marks=marks)
-
-
-@pytest.mark.parametrize(
-    ("backend", "normalize", "kind", "dtype", "tolerance"), [each for name in BACKENDS for each in combinations(name)]
-)
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("kind", ["none", "relu", "elu"])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-5)])
 @pytest.mark.parametrize("hub", [False, True])
 def test_equals_the_reference(backend, normalize, kind, dtype, tolerance, hub, monkeypatch):
     if hub and backend == "numba":
@@ -41,7 +31,8 @@ def test_equals_the_reference(backend, normalize, kind, dtype, tolerance, hub, m
     assert_equals_reference(backend, normalize, problem(kind, dtype, hub=hub), tolerance)
 
 
-@pytest.mark.parametrize(("normalize", "kind"), [(True, "none"), (True, "relu"), (False, "relu"), (True, "elu")])
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("kind", ["none", "relu", "elu"])
 def test_single_queries_go_through_many_keys_in_turns(normalize, kind, nan_for_what_is_not_written):
     torch.manual_seed(0)
     group = torch.repeat_interleave(torch.arange(4), torch.tensor([0, 16, 17, 100]))[torch.randperm(133)]
