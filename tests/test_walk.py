@@ -6,31 +6,18 @@ import re
 import sys
 from collections import Counter
 from pathlib import Path
+from runpy import run_path
 from types import FrameType
 
-import torch
-
 import anyorder
-from anyorder import Encoder, Features, RandomFeatures, SparseIndexSet
 
 HOME = Path(anyorder.__file__).parent
 
 
 def walk() -> Counter[str]:
     """Calls of our functions by file, in a pass that finds its plan built."""
-    pairs = torch.tensor([[0, 0], [1, 1], [2, 2], [0, 1], [1, 0], [1, 2], [2, 1]])
-    x = Features(SparseIndexSet(pairs, num_nodes=3), torch.randn(7, 5))
-    model = Encoder(
-        order_in=2,
-        orders=(2, 2, 0),
-        channels_in=5,
-        channels=32,
-        channels_out=1,
-        heads=4,
-        head_channels=8,
-        kernel=RandomFeatures(kind="relu"),
-    )
-    model(x)
+    example = run_path(str(HOME.parents[1] / "examples" / "quickstart.py"))
+    model, x = example["model"], example["x"]
     calls: Counter[str] = Counter()
 
     def count(frame: FrameType, event: str, _: object) -> None:

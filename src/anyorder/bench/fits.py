@@ -132,7 +132,7 @@ def draw(rows: Sequence[Row], path: Path, clock: Clock = "wall") -> Path:
     figure, grid = pyplot.subplots(lines, 2, figsize=(13, 5 * lines), layout="constrained", squeeze=False)
     for axes, (quantity, label, scale) in zip(grid.flat, panels, strict=True):
         for number, curve in enumerate(curves(rows, quantity)):
-            _draw_curve(axes, curve, f"C{number}", scale)
+            _draw_curve(axes, curve, number, scale)
         axes.set(xscale="log", yscale="log", xlabel="directed edges", ylabel=label)
         axes.grid(alpha=0.3)
         axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, fontsize=8)
@@ -143,11 +143,12 @@ def draw(rows: Sequence[Row], path: Path, clock: Clock = "wall") -> Path:
     return path
 
 
-def _draw_curve(axes: object, curve: Curve, colour: str, scale: float) -> None:
+def _draw_curve(axes: object, curve: Curve, number: int, scale: float) -> None:
     if not curve.edges:
         return
     values = [value * scale for value in curve.values]
     plot, scatter = axes.plot, axes.scatter  # type: ignore[attr-defined]
-    plot(curve.edges, values, color=colour, marker="o", ms=3, lw=1.2, label=f"{curve.model}  {_power(curve)}")
+    colour, line = f"C{number}", "-" if number < 10 else "--"  # there are ten colours
+    plot(curve.edges, values, line, color=colour, marker="o", ms=3, lw=1.2, label=f"{curve.model}  {_power(curve)}")
     if curve.stop:
         scatter(curve.edges[-1], values[-1], color=colour, marker=MARKS[curve.stop], s=80, zorder=3)
