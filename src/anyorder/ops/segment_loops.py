@@ -14,13 +14,14 @@ from anyorder.ops.segment_steps import (
     FEW_KEYS,
     OPTIONS,
     absorb,
+    absorb_turned,
     answer,
     ask,
     ask_pairs,
+    clear,
     code_of,
     features,
     features_backward,
-    features_of_few,
     fetch,
     few,
     give,
@@ -32,6 +33,7 @@ from anyorder.ops.segment_steps import (
     transpose,
     write,
 )
+from anyorder.ops.vectors import scaled
 
 numba: Any = require("numba", "fast")
 
@@ -69,17 +71,14 @@ class Loops:
 def loops(width: int, width_value: int, num_features: int, kind: str, has_directions: bool) -> Loops:
     """Loops with all widths as constants, so that the compiler unrolls and vectorises them; kept on disk."""
     D, V, M, KIND, TURNED = width, width_value, num_features, code_of(kind), has_directions
-    S, T = M * V + M, M * V
+    S = M * V + M
     MANY, VALUES = FEW_KEYS * M, FEW_KEYS * V
     compiled = numba.njit(**OPTIONS)
 
     @compiled
     def forward(q, k, v, qs, ks, vs, wt, w, eps, tiny, korder, kptr, qorder, qptr, H, sums, norms, normalize, piece, g0, g1):  # type: ignore[no-untyped-def]
-        C = len(qptr)
-        phi = numba.carray(stack(M, k), (M,))
-        local = numba.carray(stack(V, k), (V,))
-        others = numba.carray(stack(MANY, k), (MANY,))
-        state = numba.carray(stack(S, k), (S,))
+        C, one = len(qptr), tiny / tiny
+        phi, local, state, others = stack(M, k), stack(V, k), stack(S, k), stack(MANY, k)
         for g in range(g0, g1):
             k0, k1 = kptr[g], kptr[g + 1]
             longest = k1 - k0
@@ -95,61 +94,51 @@ def loops(width: int, width_value: int, num_features: int, kind: str, has_direct
                     nothing(sums, norms, qorder, q0, q1, c, C, H, V)
                     continue
                 for h in range(H):
+                    atq, atk, atv = (c * H + h) * D, (c * H + h) * D, (c * H + h) * V
                     if few(k1 - k0, q1 - q0, M, V):
                         for a in range(k0, k1, FEW_KEYS):
                             b = min(a + FEW_KEYS, k1)
-                            if h == 0:
-                                for t in range(a, b):
+                            for t in range(a, b):
+                                if h == 0:
                                     fetch(k, korder, t, ks, c * H * D, H * D)
                                     fetch(v, korder, t, vs, c * H * V, H * V)
-                            features_of_few(k, ks, (c * H + h) * D, korder, a, b, wt, eps, others, D, M, KIND, TURNED)
+                                features(k, korder[t] * ks + atk, wt, eps, pointer(others, (t - a) * M), D, M, KIND, TURNED)
                             for t in range(q0, q1):
                                 place = (qorder[t] * C + c) * H + h
                                 if a == k0:
                                     if h == 0:
                                         fetch(q, qorder, t, qs, c * H * D, H * D)
-                                    features(q, qorder[t] * qs + (c * H + h) * D, wt, eps, phi, D, M, KIND, TURNED)
+                                    features(q, qorder[t] * qs + atq, wt, eps, phi, D, M, KIND, TURNED)
                                     norms[place] = 0
-                                    for n in range(V):
-                                        local[n] = 0
-                                norms[place] += pairs(phi, others, b - a, v, vs, korder, a, (c * H + h) * V, local, M, V)
+                                    clear(local, V)
+                                norms[place] += pairs(phi, others, b - a, v, vs, korder, a, atv, local, one - one, M, V)
                                 if b == k1:
-                                    write(local, sums, place * V, norms[place], normalize, tiny, V)
+                                    write(local, pointer(sums, place * V), norms[place], normalize, one, tiny, V)
                         continue
-                    for n in range(S):
-                        state[n] = 0
+                    clear(state, S)
                     for t in range(k0, k1):
-                        i = korder[t]
                         if h == 0:
                             fetch(k, korder, t, ks, c * H * D, H * D)
                             fetch(v, korder, t, vs, c * H * V, H * V)
-                        features(k, i * ks + (c * H + h) * D, wt, eps, phi, D, M, KIND, TURNED)
-                        absorb(phi, v, i * vs + (c * H + h) * V, state, 0, M, V)
+                        features(k, korder[t] * ks + atk, wt, eps, phi, D, M, KIND, TURNED)
+                        absorb(phi, pointer(v, korder[t] * vs + atv), one, state, M, V)
                     for t in range(q0, q1):
                         place = (qorder[t] * C + c) * H + h
                         if h == 0:
                             fetch(q, qorder, t, qs, c * H * D, H * D)
-                        features(q, qorder[t] * qs + (c * H + h) * D, wt, eps, phi, D, M, KIND, TURNED)
-                        norm = answer(phi, state, 0, local, M, V)
+                        features(q, qorder[t] * qs + atq, wt, eps, phi, D, M, KIND, TURNED)
+                        norm = answer(phi, state, local, M, V)
                         norms[place] = norm
-                        write(local, sums, place * V, norm, normalize, tiny, V)
+                        write(local, pointer(sums, place * V), norm, normalize, one, tiny, V)
 
     @compiled
     def backward(  # type: ignore[no-untyped-def]
         q, k, v, qs, ks, vs, wt, w, eps, tiny, korder, kptr, qorder, qptr, H,
         sums, norms, normalize, dsums, dnorms, dq, dk, dv, piece, g0, g1,
     ):  # fmt: skip
-        C = len(qptr)
-        phi = numba.carray(stack(M, k), (M,))
-        dphi = numba.carray(stack(M, k), (M,))
-        local = numba.carray(stack(V, k), (V,))
-        state = numba.carray(stack(S, k), (S,))
-        dstate = numba.carray(stack(S, k), (S,))
-        turned = numba.carray(stack(T, k), (T,))
-        room = numba.carray(stack(D, k), (D,))
-        others = numba.carray(stack(MANY, k), (MANY,))
-        dothers = numba.carray(stack(MANY, k), (MANY,))
-        dvalues = numba.carray(stack(VALUES, k), (VALUES,))
+        C, one = len(qptr), tiny / tiny
+        phi, dphi, local, turned, dstate = stack(M, k), stack(M, k), stack(V, k), stack(S, k), stack(S, k)
+        others, dothers, dvalues = stack(MANY, k), stack(MANY, k), stack(VALUES, k)
         for g in range(g0, g1):
             k0, k1 = kptr[g], kptr[g + 1]
             longest = k1 - k0
@@ -162,153 +151,138 @@ def loops(width: int, width_value: int, num_features: int, kind: str, has_direct
                 if q0 == q1:
                     continue
                 for h in range(H):
+                    atq, atk, atv = (c * H + h) * D, (c * H + h) * D, (c * H + h) * V
                     if few(k1 - k0, q1 - q0, M, V):
                         for a in range(k0, k1, FEW_KEYS):
                             b = min(a + FEW_KEYS, k1)
-                            if h == 0:
-                                for t in range(a, b):
+                            for t in range(a, b):
+                                if h == 0:
                                     fetch(k, korder, t, ks, c * H * D, H * D)
                                     fetch(v, korder, t, vs, c * H * V, H * V)
-                            features_of_few(k, ks, (c * H + h) * D, korder, a, b, wt, eps, others, D, M, KIND, TURNED)
-                            for n in range((b - a) * M):
-                                dothers[n] = 0
-                            for n in range((b - a) * V):
-                                dvalues[n] = 0
+                                features(k, korder[t] * ks + atk, wt, eps, pointer(others, (t - a) * M), D, M, KIND, TURNED)
+                                clear(pointer(dothers, (t - a) * M), M)
+                                clear(pointer(dvalues, (t - a) * V), V)
                             for t in range(q0, q1):
                                 place = (qorder[t] * C + c) * H + h
-                                at = qorder[t] * qs + (c * H + h) * D
                                 if a == k0:
                                     if h == 0:
                                         fetch(q, qorder, t, qs, c * H * D, H * D)
                                         fetch(sums, qorder, t, C * H * V, c * H * V, H * V)
                                         fetch(dsums, qorder, t, C * H * V, c * H * V, H * V)
-                                    features(q, at, wt, eps, phi, D, M, KIND, TURNED)
-                                    dnorm = incoming(
-                                        sums, norms, dsums, dnorms, place * V, place, normalize, tiny, local, V
-                                    )  # fmt: skip
-                                    for n in range(M):
-                                        dphi[n] = 0
+                                    features(q, qorder[t] * qs + atq, wt, eps, phi, D, M, KIND, TURNED)
+                                    dnorm = incoming(sums, norms, dsums, dnorms, place, normalize, one, tiny, local, V)
+                                    clear(dphi, M)
                                 ask_pairs(
-                                    phi, dphi, others, dothers, b - a, v, vs, korder, a, (c * H + h) * V, local, dnorm,
-                                    dvalues, M, V,
-                                )  # fmt: skip
+                                    phi, dphi, others, dothers, b - a, v, vs, korder, a, atv, local, dnorm, dvalues, M, V
+                                )
                                 if b == k1:
-                                    features_backward(q, at, w, eps, phi, dphi, room, dq, place * D, D, M, KIND, TURNED)
+                                    features_backward(w, eps, phi, dphi, pointer(dq, place * D), D, M, KIND, TURNED)
                             for n in range(b - a):
-                                i = korder[a + n]
-                                place = (i * C + c) * H + h
-                                other = numba.carray(pointer(others, n * M), (M,))
-                                dother = numba.carray(pointer(dothers, n * M), (M,))
-                                at = i * ks + (c * H + h) * D
-                                features_backward(k, at, w, eps, other, dother, room, dk, place * D, D, M, KIND, TURNED)
-                                for m in range(V):
-                                    dv[place * V + m] = dvalues[n * V + m]
+                                place = (korder[a + n] * C + c) * H + h
+                                other, dother = pointer(others, n * M), pointer(dothers, n * M)
+                                features_backward(w, eps, other, dother, pointer(dk, place * D), D, M, KIND, TURNED)
+                                scaled(pointer(dv, place * V), one, pointer(dvalues, n * V), V)
                         continue
-                    for n in range(S):
-                        state[n] = 0
-                        dstate[n] = 0
+                    clear(turned, S)
+                    clear(dstate, S)
                     for t in range(k0, k1):
-                        i = korder[t]
                         if h == 0:
                             fetch(k, korder, t, ks, c * H * D, H * D)
                             fetch(v, korder, t, vs, c * H * V, H * V)
-                        features(k, i * ks + (c * H + h) * D, wt, eps, phi, D, M, KIND, TURNED)
-                        absorb(phi, v, i * vs + (c * H + h) * V, state, 0, M, V)
-                    transpose(state, 0, turned, M, V)
+                        features(k, korder[t] * ks + atk, wt, eps, phi, D, M, KIND, TURNED)
+                        absorb_turned(phi, pointer(v, korder[t] * vs + atv), one, turned, M, V)
                     for t in range(q0, q1):
                         place = (qorder[t] * C + c) * H + h
-                        at = qorder[t] * qs + (c * H + h) * D
                         if h == 0:
                             fetch(q, qorder, t, qs, c * H * D, H * D)
                             fetch(sums, qorder, t, C * H * V, c * H * V, H * V)
                             fetch(dsums, qorder, t, C * H * V, c * H * V, H * V)
-                        features(q, at, wt, eps, phi, D, M, KIND, TURNED)
-                        dnorm = incoming(sums, norms, dsums, dnorms, place * V, place, normalize, tiny, local, V)
-                        ask(phi, dphi, local, dnorm, state, turned, dstate, 0, 0, M, V)
-                        features_backward(q, at, w, eps, phi, dphi, room, dq, place * D, D, M, KIND, TURNED)
-                    transpose(dstate, 0, turned, M, V)
+                        features(q, qorder[t] * qs + atq, wt, eps, phi, D, M, KIND, TURNED)
+                        dnorm = incoming(sums, norms, dsums, dnorms, place, normalize, one, tiny, local, V)
+                        ask(phi, dphi, local, dnorm, turned, dstate, M, V)
+                        features_backward(w, eps, phi, dphi, pointer(dq, place * D), D, M, KIND, TURNED)
+                    transpose(dstate, turned, one, M, V)
                     for t in range(k0, k1):
-                        i = korder[t]
-                        place = (i * C + c) * H + h
-                        at = i * ks + (c * H + h) * D
-                        features(k, at, wt, eps, phi, D, M, KIND, TURNED)
-                        give(phi, dphi, v, i * vs + (c * H + h) * V, dstate, turned, 0, local, dv, place * V, M, V)
-                        features_backward(k, at, w, eps, phi, dphi, room, dk, place * D, D, M, KIND, TURNED)
+                        place = (korder[t] * C + c) * H + h
+                        features(k, korder[t] * ks + atk, wt, eps, phi, D, M, KIND, TURNED)
+                        value = pointer(v, korder[t] * vs + atv)
+                        give(phi, dphi, value, one, dstate, turned, pointer(dv, place * V), M, V)
+                        features_backward(w, eps, phi, dphi, pointer(dk, place * D), D, M, KIND, TURNED)
 
     @compiled
     def states(q, k, v, qs, ks, vs, wt, w, eps, tiny, korder, kptr, qorder, qptr, H, pieces, partial, n0, n1):  # type: ignore[no-untyped-def]
-        C = len(qptr)
-        phi = numba.carray(stack(M, k), (M,))
+        C, one = len(qptr), tiny / tiny
+        phi = stack(M, k)
         for n in range(n0, n1):
-            state = partial[n]
             for t in range(pieces[n, 2], pieces[n, 3]):
-                i = korder[t]
+                fetch(k, korder, t, ks, 0, C * H * D)
+                fetch(v, korder, t, vs, 0, C * H * V)
                 for c in range(C):
                     for h in range(H):
-                        features(k, i * ks + (c * H + h) * D, wt, eps, phi, D, M, KIND, TURNED)
-                        absorb(phi, v, i * vs + (c * H + h) * V, state, (c * H + h) * S, M, V)
+                        s = c * H + h
+                        features(k, korder[t] * ks + s * D, wt, eps, phi, D, M, KIND, TURNED)
+                        absorb(phi, pointer(v, korder[t] * vs + s * V), one, pointer(partial[n], s * S), M, V)
 
     @compiled
     def apply(  # type: ignore[no-untyped-def]
         q, k, v, qs, ks, vs, wt, w, eps, tiny, korder, kptr, qorder, qptr, H, whole, sums, norms, normalize, pieces, n0, n1
     ):
-        C = len(qptr)
-        phi = numba.carray(stack(M, k), (M,))
-        local = numba.carray(stack(V, k), (V,))
+        C, one = len(qptr), tiny / tiny
+        phi, local = stack(M, k), stack(V, k)
         for n in range(n0, n1):
-            state, c = whole[pieces[n, 0]], pieces[n, 1]
+            c = pieces[n, 1]
             for t in range(pieces[n, 2], pieces[n, 3]):
+                fetch(q, qorder, t, qs, c * H * D, H * D)
                 for h in range(H):
-                    place = (qorder[t] * C + c) * H + h
-                    features(q, qorder[t] * qs + (c * H + h) * D, wt, eps, phi, D, M, KIND, TURNED)
-                    norm = answer(phi, state, (c * H + h) * S, local, M, V)
+                    s = c * H + h
+                    place = qorder[t] * C * H + s
+                    features(q, qorder[t] * qs + s * D, wt, eps, phi, D, M, KIND, TURNED)
+                    norm = answer(phi, pointer(whole[pieces[n, 0]], s * S), local, M, V)
                     norms[place] = norm
-                    write(local, sums, place * V, norm, normalize, tiny, V)
+                    write(local, pointer(sums, place * V), norm, normalize, one, tiny, V)
 
     @compiled
     def query_backward(  # type: ignore[no-untyped-def]
         q, k, v, qs, ks, vs, wt, w, eps, tiny, korder, kptr, qorder, qptr, H, whole,
         sums, norms, normalize, dsums, dnorms, dq, dk, dv, pieces, partial, n0, n1,
     ):  # fmt: skip
-        C = len(qptr)
-        phi = numba.carray(stack(M, k), (M,))
-        dphi = numba.carray(stack(M, k), (M,))
-        local = numba.carray(stack(V, k), (V,))
-        turned = numba.carray(stack(T, k), (T,))
-        room = numba.carray(stack(D, k), (D,))
+        C, one = len(qptr), tiny / tiny
+        phi, dphi, local, turned = stack(M, k), stack(M, k), stack(V, k), stack(S, k)
         for n in range(n0, n1):
-            state, dstate, c = whole[pieces[n, 0]], partial[n], pieces[n, 1]
+            c = pieces[n, 1]
             for h in range(H):
-                s = (c * H + h) * S
-                transpose(state, s, turned, M, V)
+                s = c * H + h
+                state, dstate = pointer(whole[pieces[n, 0]], s * S), pointer(partial[n], s * S)
+                transpose(state, turned, one, M, V)
                 for t in range(pieces[n, 2], pieces[n, 3]):
-                    place = (qorder[t] * C + c) * H + h
-                    at = qorder[t] * qs + (c * H + h) * D
-                    features(q, at, wt, eps, phi, D, M, KIND, TURNED)
-                    dnorm = incoming(sums, norms, dsums, dnorms, place * V, place, normalize, tiny, local, V)
-                    ask(phi, dphi, local, dnorm, state, turned, dstate, s, s, M, V)
-                    features_backward(q, at, w, eps, phi, dphi, room, dq, place * D, D, M, KIND, TURNED)
+                    place = qorder[t] * C * H + s
+                    if h == 0:
+                        fetch(q, qorder, t, qs, c * H * D, H * D)
+                        fetch(sums, qorder, t, C * H * V, c * H * V, H * V)
+                        fetch(dsums, qorder, t, C * H * V, c * H * V, H * V)
+                    features(q, qorder[t] * qs + s * D, wt, eps, phi, D, M, KIND, TURNED)
+                    dnorm = incoming(sums, norms, dsums, dnorms, place, normalize, one, tiny, local, V)
+                    ask(phi, dphi, local, dnorm, turned, dstate, M, V)
+                    features_backward(w, eps, phi, dphi, pointer(dq, place * D), D, M, KIND, TURNED)
 
     @compiled
     def key_backward(q, k, v, qs, ks, vs, wt, w, eps, tiny, korder, kptr, qorder, qptr, H, dstates, dk, dv, pieces, n0, n1):  # type: ignore[no-untyped-def]
-        C = len(qptr)
-        phi = numba.carray(stack(M, k), (M,))
-        dphi = numba.carray(stack(M, k), (M,))
-        local = numba.carray(stack(V, k), (V,))
-        turned = numba.carray(stack(T, k), (T,))
-        room = numba.carray(stack(D, k), (D,))
+        C, one = len(qptr), tiny / tiny
+        phi, dphi, turned = stack(M, k), stack(M, k), stack(S, k)
         for n in range(n0, n1):
-            dstate = dstates[pieces[n, 0]]
             for c in range(C):
                 for h in range(H):
-                    transpose(dstate, (c * H + h) * S, turned, M, V)
+                    s = c * H + h
+                    dstate = pointer(dstates[pieces[n, 0]], s * S)
+                    transpose(dstate, turned, one, M, V)
                     for t in range(pieces[n, 2], pieces[n, 3]):
-                        i = korder[t]
-                        place = (i * C + c) * H + h
-                        at = i * ks + (c * H + h) * D
-                        features(k, at, wt, eps, phi, D, M, KIND, TURNED)
-                        s = (c * H + h) * S
-                        give(phi, dphi, v, i * vs + (c * H + h) * V, dstate, turned, s, local, dv, place * V, M, V)
-                        features_backward(k, at, w, eps, phi, dphi, room, dk, place * D, D, M, KIND, TURNED)
+                        place = korder[t] * C * H + s
+                        if h == 0:
+                            fetch(k, korder, t, ks, c * H * D, H * D)
+                            fetch(v, korder, t, vs, c * H * V, H * V)
+                        features(k, korder[t] * ks + s * D, wt, eps, phi, D, M, KIND, TURNED)
+                        value = pointer(v, korder[t] * vs + s * V)
+                        give(phi, dphi, value, one, dstate, turned, pointer(dv, place * V), M, V)
+                        features_backward(w, eps, phi, dphi, pointer(dk, place * D), D, M, KIND, TURNED)
 
     return Loops(forward, backward, states, apply, query_backward, key_backward, S)

@@ -6,10 +6,10 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from anyorder.extras import require
+from anyorder.ops import vectors
 from anyorder.ops.activations import ACTIVATIONS, Activation
+from anyorder.ops.vectors import Numbers, Writer, add_outer, add_scaled, dot, product, product_from, scaled
 
 numba: Any = require("numba", "fast")
 extending: Any = require("numba.extending", "fast")
@@ -17,24 +17,17 @@ cgutils: Any = require("numba.core.cgutils", "fast")
 ir: Any = require("llvmlite.ir", "fast")
 numba.config.SLP_VECTORIZE = 1  # heads are narrow: their loops are unrolled, and become vectors only so
 OPTIONS = {"nogil": True, "cache": True, "fastmath": {"contract"}, "error_model": "numpy"}
-PART = {"forceinline": True, "fastmath": {"contract"}, "error_model": "numpy"}
 AHEAD = 8  # rows from the one that is read to the one that is asked for
 FEW_KEYS = 16  # of a group that may do without a state
 _inline = numba.njit(inline="always", **OPTIONS)
-# What has no loop over channels is left to LLVM, which inlines it as well: Numba copies the statements of a function to
-# every place of a call and infers their types anew, which was more than half of the time to compile.
+# What needs no constants is left to LLVM, which inlines it as well: Numba copies the statements of a function to every place
+# of a call and infers their types anew.
 _scalar = numba.njit(forceinline=True, **OPTIONS)
-# Every inner loop adds a multiple of one row to another, along memory. Leave to reorder sums is given to dot products alone:
-# elsewhere the compiler would use it to sum across rows instead, which is many times slower.
-_reorder = numba.njit(nogil=True, cache=True, fastmath={"contract", "reassoc"}, error_model="numpy")
 
 
 @extending.intrinsic(prefer_literal=True)
 def stack(context, size, like):  # type: ignore[no-untyped-def]
-    """A pointer to room on the stack for ``size`` numbers of the type of ``like``.
-
-    The compiler knows that nothing else points there, and only so dares to keep sums in vector registers.
-    """
+    """A pointer to room on the stack for ``size`` numbers of the type of ``like``, to which nothing else points."""
 
     def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
         count = target.get_constant(numba.types.intp, size.literal_value)
@@ -47,11 +40,13 @@ def stack(context, size, like):  # type: ignore[no-untyped-def]
 
 @extending.intrinsic
 def pointer(context, array, offset):  # type: ignore[no-untyped-def]
-    """A pointer to an element, so that what follows is indexed from 0 without checks for negative indices."""
+    """A pointer to an element of an array, or of what a pointer points to."""
 
     def generate(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        data = cgutils.create_struct_proxy(signature.args[0])(target, builder, value=arguments[0]).data
-        return builder.gep(data, [arguments[1]])
+        data = arguments[0]
+        if isinstance(signature.args[0], numba.types.Array):
+            data = cgutils.create_struct_proxy(signature.args[0])(target, builder, value=data).data
+        return builder.gep(data, [arguments[1]], source_etype=target.get_data_type(array.dtype))
 
     return numba.types.CPointer(array.dtype)(array, numba.types.intp), generate
 
@@ -71,7 +66,7 @@ def _prefetch(context, array, offset):  # type: ignore[no-untyped-def]
     return numba.types.void(array, numba.types.intp), generate
 
 
-VERSION = zlib.crc32(Path(__file__).read_bytes())
+VERSION = zlib.crc32(Path(__file__).read_bytes() + Path(vectors.__file__).read_bytes())
 """Compiled loops are cached by their own file: a change of the steps must change a constant of theirs, too."""
 
 
@@ -80,56 +75,38 @@ def code_of(kind: str) -> int:
     return ACTIVATIONS[kind].code ^ VERSION
 
 
-@_scalar
-def _where(condition, yes, no):  # type: ignore[no-untyped-def]
-    return yes if condition else no
-
-
-@_scalar
-def _positive(x):  # type: ignore[no-untyped-def]
-    return max(x, 0)
-
-
-@_scalar
-def _where_above(grad, x, bound):  # type: ignore[no-untyped-def]
-    return grad if x > bound else 0
-
-
-def _value(s, eps, KIND):  # type: ignore[no-untyped-def]
-    """phi(s) of the activation with this code."""
-    raise NotImplementedError
-
-
-def _gradient(grad, phi, eps, KIND):  # type: ignore[no-untyped-def]
-    """The gradient of s from that of phi(s)."""
-    raise NotImplementedError
-
-
-@extending.overload(_value, prefer_literal=True, jit_options=PART)
-def _(s, eps, KIND):  # type: ignore[no-untyped-def]
-    formula = _scalar(_bound(KIND).value)
-    return lambda s, eps, KIND: formula(s, eps)
-
-
-@extending.overload(_gradient, prefer_literal=True, jit_options=PART)
-def _(grad, phi, eps, KIND):  # type: ignore[no-untyped-def]
-    formula = _scalar(_bound(KIND).gradient)
-    return lambda grad, phi, eps, KIND: formula(grad, phi, eps)
-
-
 def _bound(kind: Any) -> Activation:
     """The formulas behind a constant, looked up when loops are compiled: those of others are no part of them."""
-    names = {"where": _where, "exp": np.exp, "positive": _positive, "where_above": _where_above}
     found = next(each for name, each in ACTIVATIONS.items() if code_of(name) == kind.literal_value)
-    return found.on(names)
+    return found.on(vectors.FORMULAS)
 
 
-@_reorder
-def _dot(a, b, n):  # type: ignore[no-untyped-def]
-    total = a[0] * b[0]
-    for i in range(1, n):
-        total += a[i] * b[i]
-    return total
+@extending.intrinsic(prefer_literal=True)
+def _values(context, out, x, eps, length, KIND):  # type: ignore[no-untyped-def]
+    """out = phi(x)."""
+
+    def generate(target, builder, signature, given):  # type: ignore[no-untyped-def]
+        write, formula = Writer(target, builder, signature.args[0]), _bound(KIND).value
+        for first, width in write.all_registers(length.literal_value):
+            values = formula(write.numbers(given[1], first, width), Numbers(write, write.spread(given[2], width)))
+            write.write(values.value, given[0], first)
+        return target.get_dummy_value()
+
+    return numba.types.void(out, x, out.dtype, length, KIND), generate
+
+
+@extending.intrinsic(prefer_literal=True)
+def _gradients(context, out, grad, phi, eps, length, KIND):  # type: ignore[no-untyped-def]
+    """The gradient of x from that of phi(x)."""
+
+    def generate(target, builder, signature, given):  # type: ignore[no-untyped-def]
+        write, formula = Writer(target, builder, signature.args[0]), _bound(KIND).gradient
+        for first, width in write.all_registers(length.literal_value):
+            read = (write.numbers(part, first, width) for part in given[1:3])
+            write.write(formula(*read, Numbers(write, write.spread(given[3], width))).value, given[0], first)
+        return target.get_dummy_value()
+
+    return numba.types.void(out, grad, phi, out.dtype, length, KIND), generate
 
 
 @_scalar
@@ -142,95 +119,71 @@ def fetch(x, order, t, stride, at, length):  # type: ignore[no-untyped-def]
 
 
 @_inline
-def transpose(state, s, turned, M, V):  # type: ignore[no-untyped-def]
-    """The (feature, channel) part of a state as (channel, feature)."""
-    state = numba.carray(pointer(state, s), (M * V + M,))
-    for m in range(M):
-        for c in range(V):
-            turned[c * M + m] = state[m * V + c]
+def clear(numbers, length):  # type: ignore[no-untyped-def]
+    values = numba.carray(numbers, (length,))
+    for n in range(length):
+        values[n] = 0
+
+
+@_inline
+def transpose(state, turned, one, M, V):  # type: ignore[no-untyped-def]
+    """A state laid out as (channel, feature) and then (feature)."""
+    old, new = numba.carray(state, (M * V,)), numba.carray(turned, (M * V,))
+    for c in range(V):
+        for m in range(M):
+            new[c * M + m] = old[m * V + c]
+    scaled(pointer(turned, M * V), one, pointer(state, M * V), M)
 
 
 @_inline
 def features(x, at, wt, eps, phi, D, M, KIND, TURNED):  # type: ignore[no-untyped-def]
     """phi(x) of one head: the activation KIND of w.x, or of x itself."""
-    x = numba.carray(pointer(x, at), (D,))
     if TURNED:
-        for m in range(M):
-            phi[m] = 0
-        for d in range(D):
-            a = x[d]
-            for m in range(M):
-                phi[m] += a * wt[d * M + m]
-        for m in range(M):
-            phi[m] = _value(phi[m], eps, KIND)
+        product(phi, pointer(x, at), pointer(wt, 0), D, M)
+        _values(phi, phi, eps, M, KIND)
     else:
-        for m in range(M):
-            phi[m] = _value(x[m], eps, KIND)
+        _values(phi, pointer(x, at), eps, M, KIND)
 
 
 @_inline
-def features_of_few(x, stride, at, order, first, last, wt, eps, phis, D, M, KIND, TURNED):  # type: ignore[no-untyped-def]
-    """phi(x) of one head for a few rows, one after the other."""
-    for n in range(last - first):
-        phi = numba.carray(pointer(phis, n * M), (M,))
-        features(x, order[first + n] * stride + at, wt, eps, phi, D, M, KIND, TURNED)
-
-
-@_inline
-def features_backward(x, at, w, eps, phi, dphi, local, dx, to, D, M, KIND, TURNED):  # type: ignore[no-untyped-def]
-    """Gradient of x from that of phi(x)."""
-    dx = numba.carray(pointer(dx, to), (D,))
+def features_backward(w, eps, phi, dphi, dx, D, M, KIND, TURNED):  # type: ignore[no-untyped-def]
+    """Gradient of x from that of phi(x), which is overwritten."""
     if TURNED:
-        for m in range(M):
-            dphi[m] = _gradient(dphi[m], phi[m], eps, KIND)
-        for d in range(D):
-            local[d] = 0
-        for m in range(M):
-            a = dphi[m]
-            for d in range(D):
-                local[d] += a * w[m * D + d]
-        for d in range(D):
-            dx[d] = local[d]
+        _gradients(dphi, dphi, phi, eps, M, KIND)
+        product(dx, dphi, pointer(w, 0), M, D)
     else:
-        for m in range(M):
-            dx[m] = _gradient(dphi[m], phi[m], eps, KIND)
+        _gradients(dx, dphi, phi, eps, M, KIND)
 
 
 @_inline
-def absorb(phi, v, at, state, s, M, V):  # type: ignore[no-untyped-def]
+def absorb(phi, value, one, state, M, V):  # type: ignore[no-untyped-def]
     """Add phi(k) v^T and phi(k) to a state, laid out as (feature, channel) and then (feature)."""
-    v, state = numba.carray(pointer(v, at), (V,)), numba.carray(pointer(state, s), (M * V + M,))
-    for m in range(M):
-        a = phi[m]
-        for c in range(V):
-            state[m * V + c] += a * v[c]
-        state[M * V + m] += a
+    add_outer(state, phi, value, M, V)
+    add_scaled(pointer(state, M * V), one, phi, M)
 
 
 @_inline
-def answer(phi, state, s, local, M, V):  # type: ignore[no-untyped-def]
+def absorb_turned(phi, value, one, turned, M, V):  # type: ignore[no-untyped-def]
+    """The same for a state laid out as (channel, feature)."""
+    add_outer(turned, value, phi, V, M)
+    add_scaled(pointer(turned, M * V), one, phi, M)
+
+
+@_inline
+def answer(phi, state, local, M, V):  # type: ignore[no-untyped-def]
     """phi(q)^T state into ``local``; returns the norm."""
-    state = numba.carray(pointer(state, s), (M * V + M,))
-    norm = _dot(phi, numba.carray(pointer(state, M * V), (M,)), M)
-    for c in range(V):
-        local[c] = 0
-    for m in range(M):
-        a = phi[m]
-        for c in range(V):
-            local[c] += a * state[m * V + c]
-    return norm
+    product(local, phi, state, M, V)
+    return dot(phi, pointer(state, M * V), M)
 
 
 @_inline
-def pairs(phi, others, count, v, vs, order, first, at, local, M, V):  # type: ignore[no-untyped-def]
+def pairs(phi, others, count, v, vs, order, first, at, local, zero, M, V):  # type: ignore[no-untyped-def]
     """What a few keys answer, without a state: adds phi(q).phi(k) v to ``local``; returns the sum of phi(q).phi(k)."""
-    norm = phi[0] * 0
+    norm = zero
     for n in range(count):
-        value = numba.carray(pointer(v, order[first + n] * vs + at), (V,))
-        weight = _dot(phi, numba.carray(pointer(others, n * M), (M,)), M)
+        weight = dot(phi, pointer(others, n * M), M)
         norm += weight
-        for c in range(V):
-            local[c] += weight * value[c]
+        add_scaled(local, weight, pointer(v, order[first + n] * vs + at), V)
     return norm
 
 
@@ -238,27 +191,20 @@ def pairs(phi, others, count, v, vs, order, first, at, local, M, V):  # type: ig
 def ask_pairs(phi, dphi, others, dothers, count, v, vs, order, first, at, local, dnorm, dvalues, M, V):  # type: ignore[no-untyped-def]
     """Gradients of phi(q), phi(k) and v, added up, from that of the answer of a few keys."""
     for n in range(count):
-        value = numba.carray(pointer(v, order[first + n] * vs + at), (V,))
-        other, dother = numba.carray(pointer(others, n * M), (M,)), numba.carray(pointer(dothers, n * M), (M,))
-        dvalue = numba.carray(pointer(dvalues, n * V), (V,))
-        weight, grad = _dot(phi, other, M), _dot(local, value, V) + dnorm
-        for m in range(M):
-            dphi[m] += grad * other[m]
-        for m in range(M):
-            dother[m] += grad * phi[m]
-        for c in range(V):
-            dvalue[c] += weight * local[c]
+        other = pointer(others, n * M)
+        weight = dot(phi, other, M)
+        grad = dot(local, pointer(v, order[first + n] * vs + at), V) + dnorm
+        add_scaled(dphi, grad, other, M)
+        add_scaled(pointer(dothers, n * M), grad, phi, M)
+        add_scaled(pointer(dvalues, n * V), weight, local, V)
 
 
 @_inline
-def write(local, out, to, norm, normalize, tiny, V):  # type: ignore[no-untyped-def]
-    out = numba.carray(pointer(out, to), (V,))
-    scale = 1 / max(norm, tiny) if normalize else norm * 0 + 1
-    for c in range(V):
-        out[c] = local[c] * scale
+def write(local, out, norm, normalize, one, tiny, V):  # type: ignore[no-untyped-def]
+    scaled(out, one / max(norm, tiny) if normalize else one, local, V)
 
 
-@_inline
+@_scalar
 def nothing(sums, norms, order, first, last, c, C, H, V):  # type: ignore[no-untyped-def]
     """What queries of a class receive that have no key."""
     for t in range(first, last):
@@ -270,58 +216,32 @@ def nothing(sums, norms, order, first, last, c, C, H, V):  # type: ignore[no-unt
 
 
 @_inline
-def incoming(sums, norms, grad_sums, grad_norms, to, place, normalize, tiny, local, V):  # type: ignore[no-untyped-def]
+def incoming(sums, norms, grad_sums, grad_norms, place, normalize, one, tiny, local, V):  # type: ignore[no-untyped-def]
     """Gradient of the undivided sums into ``local``; returns that of the norm."""
-    grads, sums = numba.carray(pointer(grad_sums, to), (V,)), numba.carray(pointer(sums, to), (V,))
+    grads = pointer(grad_sums, place * V)
     if normalize:
         norm = norms[place]
-        scale = 1 / max(norm, tiny)
-        total = _dot(grads, sums, V)
-        for c in range(V):
-            local[c] = grads[c] * scale
-        return -total * scale if norm > tiny else total * 0
-    for c in range(V):
-        local[c] = grads[c]
+        scale = one / max(norm, tiny)
+        total = dot(grads, pointer(sums, place * V), V)
+        scaled(local, scale, grads, V)
+        return -total * scale if norm > tiny else one - one
+    scaled(local, one, grads, V)
     return grad_norms[place]
 
 
 @_inline
-def ask(phi, dphi, local, dnorm, state, turned, dstate, s, t, M, V):  # type: ignore[no-untyped-def]
-    """Gradients of phi(q) and of the state from that of an answer."""
-    norms = numba.carray(pointer(state, s + M * V), (M,))
-    dstate = numba.carray(pointer(dstate, t), (M * V + M,))
-    for m in range(M):
-        dphi[m] = dnorm * norms[m]
-    for c in range(V):
-        a = local[c]
-        for m in range(M):
-            dphi[m] += a * turned[c * M + m]
-    for m in range(M):
-        a = phi[m]
-        for c in range(V):
-            dstate[m * V + c] += a * local[c]
-        dstate[M * V + m] += a * dnorm
+def ask(phi, dphi, local, dnorm, turned, dstate, M, V):  # type: ignore[no-untyped-def]
+    """Gradients of phi(q) and of the state, which is given by (channel, feature), from that of an answer."""
+    product_from(dphi, dnorm, pointer(turned, M * V), local, turned, V, M)
+    add_outer(dstate, phi, local, M, V)
+    add_scaled(pointer(dstate, M * V), dnorm, phi, M)
 
 
 @_inline
-def give(phi, dphi, v, at, dstate, turned, t, local, dv, to, M, V):  # type: ignore[no-untyped-def]
+def give(phi, dphi, value, one, dstate, turned, dvalue, M, V):  # type: ignore[no-untyped-def]
     """Gradients of phi(k) and v from that of the state."""
-    v, dv = numba.carray(pointer(v, at), (V,)), numba.carray(pointer(dv, to), (V,))
-    dstate = numba.carray(pointer(dstate, t), (M * V + M,))
-    for c in range(V):
-        local[c] = 0
-    for m in range(M):
-        a = phi[m]
-        for c in range(V):
-            local[c] += a * dstate[m * V + c]
-    for m in range(M):
-        dphi[m] = dstate[M * V + m]
-    for c in range(V):
-        a = v[c]
-        for m in range(M):
-            dphi[m] += a * turned[c * M + m]
-    for c in range(V):
-        dv[c] = local[c]
+    product(dvalue, phi, dstate, M, V)
+    product_from(dphi, one, pointer(dstate, M * V), value, turned, V, M)
 
 
 @_scalar

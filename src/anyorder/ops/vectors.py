@@ -1,0 +1,336 @@
+"""Products of narrow vectors in Numba's loops, written in vector registers.
+
+Left to itself the compiler unrolls a loop over eight channels and then looks for vectors among the scalars. This takes it
+seconds, and fails where two arrays might overlap or single numbers pass through a formula. Here sums stay in registers until
+they are whole, and formulas are applied to registers. Lengths are constants; arguments are pointers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from anyorder.extras import require
+
+numba: Any = require("numba", "fast")
+extending: Any = require("numba.extending", "fast")
+cgutils: Any = require("numba.core.cgutils", "fast")
+ir: Any = require("llvmlite.ir", "fast")
+REGISTER = 64  # bytes; where registers are shorter, two or four of them stand for one
+SUMS = 4  # registers that are summed into at once: additions wait for each other within one
+UNROLLED = 64  # products that are written one after the other; more are a loop
+
+
+class Writer:
+    """Writes instructions on vectors of one type of numbers."""
+
+    def __init__(self, target: Any, builder: Any, pointer: Any) -> None:
+        self.builder, self.number = builder, target.get_data_type(pointer.dtype)
+        self.size = pointer.dtype.bitwidth // 8
+
+    def at(self, pointer: Any, place: Any) -> Any:
+        place = place if isinstance(place, ir.Value) else ir.Constant(ir.IntType(64), place)
+        return self.builder.gep(pointer, [place], source_etype=self.number)
+
+    def read(self, pointer: Any, place: Any, width: int) -> Any:
+        kind = ir.VectorType(self.number, width)
+        where = self.builder.bitcast(self.at(pointer, place), kind.as_pointer())
+        return self.builder.load(where, align=self.size, typ=kind)
+
+    def write(self, vector: Any, pointer: Any, place: Any) -> None:
+        where = self.builder.bitcast(self.at(pointer, place), vector.type.as_pointer())
+        self.builder.store(vector, where, align=self.size)
+
+    def number_at(self, pointer: Any, place: Any) -> Any:
+        return self.builder.load(self.at(pointer, place), align=self.size, typ=self.number)
+
+    def spread(self, number: Any, width: int) -> Any:
+        """A vector of one number."""
+        kind = ir.VectorType(self.number, width)
+        nothing = ir.Constant(kind, ir.Undefined)
+        first = self.builder.insert_element(nothing, number, ir.Constant(ir.IntType(32), 0))
+        return self.builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(ir.IntType(32), width), None))
+
+    def multiply_add(self, a: Any, b: Any, total: Any) -> Any:
+        product = self.builder.fmul(a, b, flags=("contract",))
+        return product if total is None else self.builder.fadd(total, product, flags=("contract",))
+
+    def registers(self, length: int) -> Iterator[list[tuple[int, int]]]:
+        """(first, width) of what fits into registers, some at a time."""
+        parts, first, most = [], 0, REGISTER // self.size
+        while first < length:
+            width = min(most, 1 << (length - first).bit_length() - 1)
+            parts.append((first, width))
+            first += width
+        for start in range(0, len(parts), SUMS):
+            yield parts[start : start + SUMS]
+
+    def all_registers(self, length: int) -> list[tuple[int, int]]:
+        return [part for parts in self.registers(length) for part in parts]
+
+    def numbers(self, pointer: Any, place: Any, width: int) -> Numbers:
+        """A vector, for formulas."""
+        return Numbers(self, self.read(pointer, place, width))
+
+    def total(self, vectors: list[Any]) -> Any:
+        """The sum of all numbers in all vectors."""
+        result = None
+        for vector in vectors:
+            name = f"llvm.vector.reduce.fadd.v{vector.type.count}f{8 * self.size}"
+            kind = ir.FunctionType(self.number, [self.number, vector.type])
+            add = cgutils.get_or_insert_function(self.builder.module, kind, name)
+            start = ir.Constant(self.number, -0.0) if result is None else result
+            result = self.builder.call(add, [start, vector], fastmath=("reassoc",))
+        return result
+
+
+class Numbers:
+    """A vector in a formula: arithmetic and comparisons write instructions."""
+
+    def __init__(self, write: Writer, value: Any) -> None:
+        self.write, self.value = write, value
+
+    def like(self, other: Any) -> Any:
+        """The instructions of another vector, or of a number of Python as one."""
+        if isinstance(other, Numbers):
+            return other.value
+        number = ir.Constant(self.write.number, float(other))
+        return self.write.spread(number, self.value.type.count)
+
+    def _made(self, how: str, first: Any, second: Any) -> Numbers:
+        return Numbers(self.write, getattr(self.write.builder, how)(first, second, flags=("contract",)))
+
+    def _compared(self, how: str, other: Any) -> Any:
+        return self.write.builder.fcmp_ordered(how, self.value, self.like(other))
+
+    def __add__(self, other: Any) -> Numbers:
+        return self._made("fadd", self.value, self.like(other))
+
+    def __mul__(self, other: Any) -> Numbers:
+        return self._made("fmul", self.value, self.like(other))
+
+    def __sub__(self, other: Any) -> Numbers:
+        return self._made("fsub", self.value, self.like(other))
+
+    def __rsub__(self, other: Any) -> Numbers:
+        return self._made("fsub", self.like(other), self.value)
+
+    def __truediv__(self, other: Any) -> Numbers:
+        return self._made("fdiv", self.value, self.like(other))
+
+    def __rtruediv__(self, other: Any) -> Numbers:
+        return self._made("fdiv", self.like(other), self.value)
+
+    def __neg__(self) -> Numbers:
+        return Numbers(self.write, self.write.builder.fneg(self.value))
+
+    def __pow__(self, exponent: int) -> Numbers:
+        if not isinstance(exponent, int) or exponent < 1:
+            raise TypeError(f"formulas may take whole powers from 1 on, got {exponent!r}")
+        return self if exponent == 1 else self * self ** (exponent - 1)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._compared(">", other)
+
+    def __lt__(self, other: Any) -> Any:
+        return self._compared("<", other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._compared(">=", other)
+
+    def __le__(self, other: Any) -> Any:
+        return self._compared("<=", other)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+def where(condition: Any, yes: Any, no: Any) -> Numbers:
+    """One of two numbers."""
+    known = yes if isinstance(yes, Numbers) else no
+    return Numbers(known.write, known.write.builder.select(condition, known.like(yes), known.like(no)))
+
+
+def exp(x: Numbers) -> Numbers:
+    name = f"llvm.exp.v{x.value.type.count}f{8 * x.write.size}"
+    function = cgutils.get_or_insert_function(x.write.builder.module, ir.FunctionType(x.value.type, [x.value.type]), name)
+    return Numbers(x.write, x.write.builder.call(function, [x.value]))
+
+
+FORMULAS: dict[str, Callable[..., Any]] = {
+    "where": where,
+    "exp": exp,
+    "positive": lambda x: where(x < 0, 0, x),  # NaN stays
+    "where_above": lambda grad, x, bound: where(x > bound, grad, 0),
+}
+"""What formulas of activations may call, for vectors."""
+
+
+def _literal(kind: Any) -> int:
+    return int(kind.literal_value)
+
+
+def _product(
+    write: Writer, out: Any, start: Callable[..., Any] | None, x: Any, matrix: Any, rows: int, columns: int
+) -> None:
+    """out[c] = start[c] + sum_r x[r] matrix[r, c]."""
+    for parts in write.registers(columns):
+        chains = max(1, SUMS // len(parts))
+        sums: list[list[Any]] = [[None] * len(parts) for _ in range(chains)]
+        if start is not None:
+            sums[0] = [start(first, width) for first, width in parts]
+
+        def row(r: Any, chain: list[Any], parts: list[tuple[int, int]] = parts) -> list[Any]:
+            number = write.number_at(x, r)
+            begin = r * columns if isinstance(r, int) else write.builder.mul(r, ir.Constant(r.type, columns))
+            made = []
+            for (first, width), total in zip(parts, chain, strict=True):
+                place = begin + first if isinstance(begin, int) else write.builder.add(begin, ir.Constant(r.type, first))
+                made.append(write.multiply_add(write.spread(number, width), write.read(matrix, place, width), total))
+            return made
+
+        looped = 0
+        if rows * len(parts) > UNROLLED:
+            sums, looped = _loop(write, rows, sums, row, parts)
+        for r in range(looped, rows):
+            sums[r % chains] = row(r, sums[r % chains])
+        for n, (first, _) in enumerate(parts):
+            filled = [chain[n] for chain in sums if chain[n] is not None]
+            total = filled[0]
+            for other in filled[1:]:
+                total = write.builder.fadd(total, other)
+            write.write(total, out, first)
+
+
+def _loop(write: Writer, rows: int, sums: list[list[Any]], row: Callable[..., Any], parts: list[tuple[int, int]]) -> Any:
+    """The same sums by a loop over as many rows as all chains take in turns; how many rows are done."""
+    builder, chains = write.builder, len(sums)
+    kept = []
+    for chain in sums:
+        rooms = []
+        for value, (_, width) in zip(chain, parts, strict=True):
+            kind = ir.VectorType(write.number, width)
+            rooms.append(cgutils.alloca_once(builder, kind))
+            builder.store(ir.Constant(kind, None) if value is None else value, rooms[-1])
+        kept.append(rooms)
+    turns = rows // chains
+    with cgutils.for_range(builder, ir.Constant(ir.IntType(64), turns)) as turn:
+        first = builder.mul(turn.index, ir.Constant(ir.IntType(64), chains))
+        for n, rooms in enumerate(kept):
+            r = builder.add(first, ir.Constant(ir.IntType(64), n))
+            made = row(
+                r,
+                [builder.load(room, typ=ir.VectorType(write.number, w)) for room, (_, w) in zip(rooms, parts, strict=True)],
+            )
+            for value, room in zip(made, rooms, strict=True):
+                builder.store(value, room)
+    return [
+        [builder.load(room, typ=ir.VectorType(write.number, w)) for room, (_, w) in zip(rooms, parts, strict=True)]
+        for rooms in kept
+    ], turns * chains
+
+
+@extending.intrinsic(prefer_literal=True)
+def product(context, out, x, matrix, rows, columns):  # type: ignore[no-untyped-def]
+    """out[c] = sum_r x[r] matrix[r, c]."""
+
+    def generate(target, builder, signature, given):  # type: ignore[no-untyped-def]
+        write = Writer(target, builder, signature.args[0])
+        _product(write, given[0], None, given[1], given[2], _literal(rows), _literal(columns))
+        return target.get_dummy_value()
+
+    return numba.types.void(out, x, matrix, rows, columns), generate
+
+
+@extending.intrinsic(prefer_literal=True)
+def product_from(context, out, scale, start, x, matrix, rows, columns):  # type: ignore[no-untyped-def]
+    """out[c] = scale start[c] + sum_r x[r] matrix[r, c]."""
+
+    def generate(target, builder, signature, given):  # type: ignore[no-untyped-def]
+        write = Writer(target, builder, signature.args[0])
+
+        def first(place: int, width: int) -> Any:
+            return write.multiply_add(write.spread(given[1], width), write.read(given[2], place, width), None)
+
+        _product(write, given[0], first, given[3], given[4], _literal(rows), _literal(columns))
+        return target.get_dummy_value()
+
+    return numba.types.void(out, out.dtype, start, x, matrix, rows, columns), generate
+
+
+@extending.intrinsic(prefer_literal=True)
+def add_outer(context, out, x, y, rows, columns):  # type: ignore[no-untyped-def]
+    """out[r, c] += x[r] y[c]."""
+
+    def generate(target, builder, signature, given):  # type: ignore[no-untyped-def]
+        write, (out, x, y, *_) = Writer(target, builder, signature.args[0]), given
+        height, length = _literal(rows), _literal(columns)
+        for parts in write.registers(length):
+            values = [write.read(y, first, width) for first, width in parts]
+
+            def row(r: Any, parts: list[tuple[int, int]] = parts, values: list[Any] = values) -> None:
+                number = write.number_at(x, r)
+                begin = r * length if isinstance(r, int) else builder.mul(r, ir.Constant(r.type, length))
+                for (first, width), value in zip(parts, values, strict=True):
+                    place = begin + first if isinstance(begin, int) else builder.add(begin, ir.Constant(r.type, first))
+                    total = write.multiply_add(write.spread(number, width), value, write.read(out, place, width))
+                    write.write(total, out, place)
+
+            if height * len(parts) > UNROLLED:
+                with cgutils.for_range(builder, ir.Constant(ir.IntType(64), height)) as turn:
+                    row(turn.index)
+            else:
+                for r in range(height):
+                    row(r)
+        return target.get_dummy_value()
+
+    return numba.types.void(out, x, y, rows, columns), generate
+
+
+@extending.intrinsic(prefer_literal=True)
+def add_scaled(context, out, scale, x, length):  # type: ignore[no-untyped-def]
+    """out += scale x."""
+
+    def generate(target, builder, signature, given):  # type: ignore[no-untyped-def]
+        write = Writer(target, builder, signature.args[0])
+        for parts in write.registers(_literal(length)):
+            for first, width in parts:
+                total = write.read(given[0], first, width)
+                spread = write.spread(given[1], width)
+                write.write(write.multiply_add(spread, write.read(given[2], first, width), total), given[0], first)
+        return target.get_dummy_value()
+
+    return numba.types.void(out, out.dtype, x, length), generate
+
+
+@extending.intrinsic(prefer_literal=True)
+def scaled(context, out, scale, x, length):  # type: ignore[no-untyped-def]
+    """out = scale x."""
+
+    def generate(target, builder, signature, given):  # type: ignore[no-untyped-def]
+        write = Writer(target, builder, signature.args[0])
+        for parts in write.registers(_literal(length)):
+            for first, width in parts:
+                made = write.multiply_add(write.spread(given[1], width), write.read(given[2], first, width), None)
+                write.write(made, given[0], first)
+        return target.get_dummy_value()
+
+    return numba.types.void(out, out.dtype, x, length), generate
+
+
+@extending.intrinsic(prefer_literal=True)
+def dot(context, x, y, length):  # type: ignore[no-untyped-def]
+    """sum_n x[n] y[n]."""
+
+    def generate(target, builder, signature, given):  # type: ignore[no-untyped-def]
+        write = Writer(target, builder, signature.args[0])
+        sums: dict[tuple[int, int], Any] = {}
+        for parts in write.registers(_literal(length)):
+            for n, (first, width) in enumerate(parts):
+                a, b = (write.read(pointer, first, width) for pointer in given[:2])
+                sums[n, width] = write.multiply_add(a, b, sums.get((n, width)))
+        whole: dict[int, Any] = {}
+        for (_, width), value in sums.items():
+            whole[width] = value if width not in whole else builder.fadd(whole[width], value)
+        return write.total([*whole.values()])
+
+    return x.dtype(x, y, length), generate
