@@ -100,9 +100,9 @@ def test_dropout_in_parts_drops_the_same_when_recomputed():
 def test_recomputing_does_not_attend_again(monkeypatch):
     index = SparseIndexSet(torch.tensor([[0, 0], [0, 1], [1, 0], [1, 1]]), num_nodes=2)
     sizes = {"order_in": 2, "order_out": 2, "channels": 4, "heads": 1, "head_channels": 4}
-    calls, choose = [], segment._choose  # asked once in a forward and once in a backward pass
+    calls, choose = [], segment.choose  # asked once in a forward and once in a backward pass
     monkeypatch.setattr(segment, "SMALL", -1)  # as for large inputs
-    monkeypatch.setattr(segment, "_choose", lambda *given: calls.append(recompute) or choose(*given))
+    monkeypatch.setattr(segment, "choose", lambda *given: calls.append(recompute) or choose(*given))
     for recompute in (False, True):
         layer = EncoderLayer(**sizes, kernel=RandomFeatures(), recompute=recompute)
         layer(Features(index, torch.randn(4, 4))).values.sum().backward()

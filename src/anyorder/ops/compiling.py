@@ -1,6 +1,6 @@
 """Loops that are compiled before they are needed: by a process beside this one, so that no step waits.
 
-``python -m anyorder.ops.compiling WIDTH VALUE FEATURES KIND DIRECTIONS DTYPE`` compiles one set of loops of
+``python -m anyorder.ops.compiling WIDTH VALUE FEATURES KIND DIRECTIONS DTYPE ADDED`` compiles one set of loops of
 segment attention into Numba's cache, ``python -m anyorder.ops.compiling DTYPE`` those over rows.
 """
 
@@ -22,35 +22,37 @@ OURS = tuple(ACTIVATIONS)
 """Formulas that another process knows, too."""
 
 
-def build(width: int, width_value: int, features: int, kind: str, has_directions: bool, dtype: str) -> Loops:
+def build(width: int, width_value: int, features: int, kind: str, has_directions: bool, dtype: str, added: bool) -> Loops:
     """The loops for some widths; each is compiled when it is first called."""
     from anyorder.ops.segment_loops import loops
 
-    return loops(width, width_value, features, kind, has_directions)
+    return loops(width, width_value, features, kind, has_directions, added)
 
 
-def build_ahead(width: int, width_value: int, features: int, kind: str, has_directions: bool, dtype: str) -> Loops:
+def build_ahead(width: int, width_value: int, features: int, kind: str, has_directions: bool, dtype: str, added: bool) -> Loops:
     """The loops for some widths, compiled elsewhere and loaded."""
-    key = (width, width_value, features, kind, has_directions, dtype)
+    key = (width, width_value, features, kind, has_directions, dtype, added)
     if kind in OURS:
         _elsewhere(*key)
     return warm(*key)
 
 
-def warm(width: int, width_value: int, features: int, kind: str, has_directions: bool, dtype: str) -> Loops:
+def warm(width: int, width_value: int, features: int, kind: str, has_directions: bool, dtype: str, added: bool) -> Loops:
     """The loops for some widths, each called once with one key and one query."""
-    made = build(width, width_value, features, kind, has_directions, dtype)
-    number = np.dtype(dtype).type
-    room = {name: np.ones(size, number) for name, size in (("d", width), ("v", width_value), ("one", 1))}
+    made = build(width, width_value, features, kind, has_directions, dtype, added)
+    number = np.float64 if added else np.dtype(dtype).type
+    query, value = np.ones(width, dtype), np.ones(width_value, dtype)
     directions = np.ones(features * width if has_directions else 0, number)
     order, pointer = np.zeros(1, np.int64), np.array([0, 1])
-    tensors = (room["d"], room["d"], room["v"], width, width, width_value)
+    tensors = (query, query, value, width, width, width_value)
     shared: tuple[Any, ...] = (
         *tensors,
         directions,
         directions,
         number(1e-3),
         number(1e-30),
+        number(1),
+        number(1),
         order,
         pointer,
         order,
@@ -106,8 +108,8 @@ def _main(arguments: list[str]) -> None:
     if len(arguments) == 1:
         warm_rows(arguments[0])
     else:
-        first, second, third, name, directed, precision = arguments
-        warm(int(first), int(second), int(third), name, directed == "True", precision)
+        first, second, third, name, directed, precision, added = arguments
+        warm(int(first), int(second), int(third), name, directed == "True", precision, added == "True")
 
 
 if __name__ == "__main__":

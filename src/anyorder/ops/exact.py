@@ -16,7 +16,7 @@ from torch import Tensor
 from anyorder.layouts import Exact, Queries, Segments
 from anyorder.ops.backends import is_transformed
 from anyorder.ops.features import FeatureMap, Problem
-from anyorder.ops.segment import segment_attention
+from anyorder.ops.segment import choose, segment_attention
 
 Pair = tuple[Tensor, Tensor]
 
@@ -72,8 +72,33 @@ _SCHEMA = """(Tensor query, Tensor key, Tensor value, Tensor? directions, Tensor
 @torch.library.custom_op("anyorder::exact_attention", mutates_args=(), schema=_SCHEMA)
 def _forward(*given: Any) -> Pair:
     known, features = _Terms(given[4:8], *given[8:10]), FeatureMap(given[10], given[3], given[11])
-    found, norms = _composite(given[0], given[1], given[2], known, features, given[12])
-    return found, norms.contiguous()
+    (query, key, value), normalize = given[:3], given[12]
+    problems = _posed(query, key, value, known, features)
+    if not _has_loops(problems):
+        found, norms = _composite(query, key, value, known, features, normalize)
+        return found, norms.contiguous()
+    from anyorder.ops import segment_cpu
+
+    sums = torch.zeros(problems[0].sums_shape, dtype=torch.float64)
+    norms = torch.zeros(problems[0].sums_shape[:-1], dtype=torch.float64)
+    for sign, problem in zip(known.signs, problems, strict=True):
+        segment_cpu.forward(problem, sums, norms, sign)
+    if normalize:
+        sums.div_(norms.clamp(min=torch.finfo(norms.dtype).tiny).unsqueeze(-1))
+    return sums.masked_fill_(known.empty.view(-1, 1, 1, 1), 0).to(value.dtype), norms
+
+
+def _posed(query: Tensor, key: Tensor, value: Tensor, known: _Terms, features: FeatureMap) -> list[Problem]:
+    """Each term as a problem of its own."""
+    return [Problem(query, key, value, term.keys, term.queries, features, normalize=False) for term in known.terms]
+
+
+def _has_loops(problems: Sequence[Problem]) -> bool:
+    """Whether compiled loops add the terms up: they read singles, and keep no sum but the total."""
+    largest = max(problems, key=lambda each: each.size)
+    half = largest.value.dtype in (torch.bfloat16, torch.float16)
+    same = largest.query.dtype == largest.key.dtype == largest.value.dtype
+    return same and not half and choose(largest, added=True) == "numba"
 
 
 @_forward.register_fake
@@ -104,12 +129,20 @@ def _grads(
 ) -> list[Tensor]:
     """The chain rule, term by term."""
     grad, found, norms = results
-    grad = grad.double().masked_fill(known.empty.view(-1, 1, 1, 1), 0)
+    grad = grad.to(torch.float64, copy=True).masked_fill_(known.empty.view(-1, 1, 1, 1), 0)
     grad_norms = torch.zeros_like(norms)
     if normalize:
         tiny = torch.finfo(norms.dtype).tiny
-        grad = grad / norms.clamp(min=tiny).unsqueeze(-1)
-        grad_norms = torch.where(norms > tiny, -(grad * found.double()).sum(-1), 0)
+        grad.div_(norms.clamp(min=tiny).unsqueeze(-1))
+        grad_norms = torch.where(norms > tiny, -(grad * found).sum(-1), 0)
+    problems = _posed(*inputs, known, features)
+    if _has_loops(problems):
+        from anyorder.ops import segment_cpu
+
+        added = tuple(torch.zeros(part.shape, dtype=torch.float64) for part in inputs)
+        for sign, problem in zip(known.signs, problems, strict=True):
+            segment_cpu.backward(problem, grad, grad_norms, grad, grad_norms, added, sign)
+        return [made.to(part.dtype) for made, part in zip(added, inputs, strict=True)]
     query, key, value = (part.double().contiguous() for part in inputs)
     total: list[Tensor] = []
     for sign, term in zip(known.signs, known.terms, strict=True):

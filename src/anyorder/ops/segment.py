@@ -85,7 +85,7 @@ def _is_plain(problem: Problem) -> bool:
     return (problem.size <= SMALL and choice.backend in ("auto", "reference")) or is_transformed()
 
 
-def _choose(problem: Problem) -> str:
+def choose(problem: Problem, added: bool = False) -> str:
     """The version for a call: on the CPU, products of matrices where heads are wide and groups are large."""
     backend = backend_of(problem.query)
     if choice.backend != "auto" or problem.query.device.type != "cpu":
@@ -98,7 +98,7 @@ def _choose(problem: Problem) -> str:
         return "products"
     from anyorder.ops import segment_cpu
 
-    return "numba" if segment_cpu.ready(problem) else "reference"
+    return "numba" if segment_cpu.ready(problem, added) else "reference"
 
 
 _PROBLEM = """Tensor query, Tensor key, Tensor value, Tensor? directions, Tensor key_order, Tensor key_pointer,
@@ -109,7 +109,7 @@ _PROBLEM = """Tensor query, Tensor key, Tensor value, Tensor? directions, Tensor
 def _forward(*given: Any) -> Pair:
     problem = Problem.of(given)
     with torch.autocast(problem.query.device.type, enabled=False):
-        backend = _choose(problem)
+        backend = choose(problem)
         if backend == "reference":
             sums, norms = plain_attention(problem)  # may share memory, which an operator's results must not
             return sums.clone(memory_format=torch.contiguous_format), norms.clone(memory_format=torch.contiguous_format)
@@ -137,7 +137,7 @@ def _backward(*given: Any) -> tuple[Tensor, Tensor, Tensor]:
     with torch.autocast(problem.query.device.type, enabled=False):
         parts = (problem.query, problem.key, problem.value)
         made = tuple(torch.zeros(part.shape, dtype=part.dtype, device=part.device) for part in parts)
-        backend = _choose(problem)
+        backend = choose(problem)
         backward: Any = _plain_backward if backend == "reference" else _version(backend).backward
         backward(problem, *results, made)
         return made  # type: ignore[return-value]

@@ -46,6 +46,7 @@ class PosedLoops:
     query_order: Array
     query_pointer: Array
     heads: int
+    sign: int
     loops: Any
 
     @property
@@ -57,26 +58,22 @@ class PosedLoops:
     def shared(self) -> tuple[Any, ...]:
         kind = self.directions.dtype.type
         tensors = (self.query, self.key, self.value, self.query_stride, self.key_stride, self.value_stride)
-        numbers = (self.turned, self.directions, kind(self.eps), kind(np.finfo(self.directions.dtype).tiny))
+        constants = (self.eps, np.finfo(self.directions.dtype).tiny, 1, self.sign)
+        numbers = (self.turned, self.directions, *map(kind, constants))
         return (*tensors, *numbers, self.key_order, self.key_pointer, self.query_order, self.query_pointer, self.heads)
 
 
-def _widths(problem: Problem) -> tuple[Any, ...]:
+def _widths(problem: Problem, added: bool) -> tuple[Any, ...]:
     """What loops are compiled for."""
     features = problem.features
-    code = (features.kind, features.directions is not None)
-    return (
-        problem.query.shape[3],
-        problem.value.shape[3],
-        problem.num_features,
-        *code,
-        str(problem.value.dtype).removeprefix("torch."),
-    )
+    widths = (problem.query.shape[3], problem.value.shape[3], problem.num_features)
+    dtype = str(problem.value.dtype).removeprefix("torch.")
+    return *widths, features.kind, features.directions is not None, dtype, added
 
 
-def ready(problem: Problem) -> bool:
-    """Whether the loops for a problem are compiled; if not, they may be under way."""
-    return compiled.get(*_widths(problem)) is not None
+def ready(problem: Problem, added: bool = False) -> bool:
+    """Whether the loops for a problem are compiled, those that write or those that add; if not, they may be under way."""
+    return compiled.get(*_widths(problem, added)) is not None
 
 
 def flat(tensor: Tensor) -> tuple[Array, int, Tensor]:
@@ -90,11 +87,15 @@ def flat(tensor: Tensor) -> tuple[Array, int, Tensor]:
     return tensor.detach().as_strided((length,), (1,), tensor.storage_offset()).numpy(), stride, tensor
 
 
-def pose(problem: Problem) -> PosedLoops:
-    """The arrays of a problem, and the loops for its widths; waits for the compiler where they are not there yet."""
+def pose(problem: Problem, sign: int = 0) -> PosedLoops:
+    """The arrays of a problem, and the loops for its widths; waits for the compiler where they are not there yet.
+
+    Loops with a sign compute in double precision and add.
+    """
     q, k, v = flat(problem.query), flat(problem.key), flat(problem.value)
-    directions = problem.features.directions
-    given = problem.key.new_zeros(0, 0) if directions is None else directions.detach().to(problem.key.dtype)
+    directions, dtype = problem.features.directions, torch.float64 if sign else problem.key.dtype
+    given = problem.key.new_zeros(0, 0) if directions is None else directions.detach()
+    given = given.to(dtype)
     keys, queries = problem.keys, problem.queries
     return PosedLoops(
         q[0],
@@ -111,13 +112,17 @@ def pose(problem: Problem) -> PosedLoops:
         queries.rows.numpy(),
         queries.pointer.numpy(),
         problem.heads,
-        compiled.get(*_widths(problem), need=True),
+        sign,
+        compiled.get(*_widths(problem, bool(sign)), need=True),
     )
 
 
-def forward(given: Problem, sums: Tensor, norms: Tensor) -> None:
-    """Fill ``sums`` (query, class, head, channel) and ``norms`` (query, class, head) of all queries that are in groups."""
-    problem = pose(given)
+def forward(given: Problem, sums: Tensor, norms: Tensor, sign: int = 0) -> None:
+    """Fill ``sums`` (query, class, head, channel) and ``norms`` (query, class, head) of all queries that are in groups.
+
+    With a sign, add to them instead, in double precision and undivided.
+    """
+    problem = pose(given, sign)
     _forward(problem, sums.view(-1).numpy(), norms.view(-1).numpy(), given.normalize)
 
 
@@ -140,12 +145,18 @@ def _forward(problem: PosedLoops, sums: Array, norms: Array, normalize: bool) ->
 
 
 def backward(
-    given: Problem, sums: Tensor, norms: Tensor, grad_sums: Tensor, grad_norms: Tensor, made: tuple[Tensor, ...]
+    given: Problem,
+    sums: Tensor,
+    norms: Tensor,
+    grad_sums: Tensor,
+    grad_norms: Tensor,
+    made: tuple[Tensor, ...],
+    sign: int = 0,
 ) -> None:
-    """Fill the gradients of query, key and value, which are zero before."""
+    """Fill the gradients of query, key and value, which are zero before; with a sign, add to them in double precision."""
     results = [part.contiguous().view(-1).numpy() for part in (sums, norms, grad_sums, grad_norms)]
     targets = [part.view(-1).numpy() for part in made]
-    _backward(pose(given), (*results[:2], given.normalize, *results[2:], *targets), targets)
+    _backward(pose(given, sign), (*results[:2], given.normalize, *results[2:], *targets), targets)
 
 
 def _backward(problem: PosedLoops, given: tuple[Any, ...], grads: list[Array]) -> None:
@@ -174,9 +185,9 @@ def _backward(problem: PosedLoops, given: tuple[Any, ...], grads: list[Array]) -
 def _long_states(problem: PosedLoops, long: Array) -> Array:
     run = problem.loops
     pieces = run.pieces(long, problem.key_pointer, 0, PIECE)
-    partial = np.zeros((len(pieces), problem.state_size), problem.key.dtype)
+    partial = np.zeros((len(pieces), problem.state_size), problem.directions.dtype)
     each([(n, n + 1) for n in range(len(pieces))], lambda a, b: run.states(*problem.shared, pieces, partial, a, b))
-    states = np.zeros((len(long), problem.state_size), problem.key.dtype)
+    states = np.zeros((len(long), problem.state_size), problem.directions.dtype)
     for n, piece in enumerate(pieces):
         states[piece[0]] += partial[n]
     return states

@@ -33,7 +33,7 @@ from anyorder.ops.segment_steps import (
     transpose,
     write,
 )
-from anyorder.ops.vectors import scaled
+from anyorder.ops.vectors import add_scaled, scaled
 
 numba: Any = require("numba", "fast")
 
@@ -68,17 +68,17 @@ class Loops:
 
 
 @cache
-def loops(width: int, width_value: int, num_features: int, kind: str, has_directions: bool) -> Loops:
-    """Loops with all widths as constants, so that the compiler unrolls and vectorises them; kept on disk."""
-    D, V, M, KIND, TURNED = width, width_value, num_features, code_of(kind), has_directions
+def loops(width: int, width_value: int, num_features: int, kind: str, has_directions: bool, added: bool) -> Loops:
+    """Loops with all widths as constants; kept on disk. Results are written, or added with a sign to what is there."""
+    D, V, M, KIND, TURNED, ADDED = width, width_value, num_features, code_of(kind), has_directions, added
     S = M * V + M
     MANY, VALUES = FEW_KEYS * M, FEW_KEYS * V
     compiled = numba.njit(**OPTIONS)
 
     @compiled
-    def forward(q, k, v, qs, ks, vs, wt, w, eps, tiny, korder, kptr, qorder, qptr, H, sums, norms, normalize, piece, g0, g1):  # type: ignore[no-untyped-def]
-        C, one = len(qptr), tiny / tiny
-        phi, local, state, others = stack(M, k), stack(V, k), stack(S, k), stack(MANY, k)
+    def forward(q, k, v, qs, ks, vs, wt, w, eps, tiny, one, sign, korder, kptr, qorder, qptr, H, sums, norms, normalize, piece, g0, g1):  # type: ignore[no-untyped-def]
+        C = len(qptr)
+        phi, local, state, others = stack(M, wt), stack(V, wt), stack(S, wt), stack(MANY, wt)
         for g in range(g0, g1):
             k0, k1 = kptr[g], kptr[g + 1]
             longest = k1 - k0
@@ -91,7 +91,8 @@ def loops(width: int, width_value: int, num_features: int, kind: str, has_direct
                 if q0 == q1:
                     continue
                 if k0 == k1:
-                    nothing(sums, norms, qorder, q0, q1, c, C, H, V)
+                    if not ADDED:
+                        nothing(sums, norms, qorder, q0, q1, c, C, H, V)
                     continue
                 for h in range(H):
                     atq, atk, atv = (c * H + h) * D, (c * H + h) * D, (c * H + h) * V
@@ -109,11 +110,11 @@ def loops(width: int, width_value: int, num_features: int, kind: str, has_direct
                                     if h == 0:
                                         fetch(q, qorder, t, qs, c * H * D, H * D)
                                     features(q, qorder[t] * qs + atq, wt, eps, phi, D, M, KIND, TURNED)
-                                    norms[place] = 0
+                                    norm = one - one
                                     clear(local, V)
-                                norms[place] += pairs(phi, others, b - a, v, vs, korder, a, atv, local, one - one, M, V)
+                                norm += pairs(phi, others, b - a, v, vs, korder, a, atv, local, one - one, M, V)
                                 if b == k1:
-                                    write(local, pointer(sums, place * V), norms[place], normalize, one, tiny, V)
+                                    write(local, norm, sums, norms, place, normalize, one, sign, tiny, V, ADDED)
                         continue
                     clear(state, S)
                     for t in range(k0, k1):
@@ -128,17 +129,16 @@ def loops(width: int, width_value: int, num_features: int, kind: str, has_direct
                             fetch(q, qorder, t, qs, c * H * D, H * D)
                         features(q, qorder[t] * qs + atq, wt, eps, phi, D, M, KIND, TURNED)
                         norm = answer(phi, state, local, M, V)
-                        norms[place] = norm
-                        write(local, pointer(sums, place * V), norm, normalize, one, tiny, V)
+                        write(local, norm, sums, norms, place, normalize, one, sign, tiny, V, ADDED)
 
     @compiled
     def backward(  # type: ignore[no-untyped-def]
-        q, k, v, qs, ks, vs, wt, w, eps, tiny, korder, kptr, qorder, qptr, H,
+        q, k, v, qs, ks, vs, wt, w, eps, tiny, one, sign, korder, kptr, qorder, qptr, H,
         sums, norms, normalize, dsums, dnorms, dq, dk, dv, piece, g0, g1,
     ):  # fmt: skip
-        C, one = len(qptr), tiny / tiny
-        phi, dphi, local, turned, dstate = stack(M, k), stack(M, k), stack(V, k), stack(S, k), stack(S, k)
-        others, dothers, dvalues = stack(MANY, k), stack(MANY, k), stack(VALUES, k)
+        C = len(qptr)
+        phi, dphi, local, turned, dstate = stack(M, wt), stack(M, wt), stack(V, wt), stack(S, wt), stack(S, wt)
+        others, dothers, dvalues = stack(MANY, wt), stack(MANY, wt), stack(VALUES, wt)
         for g in range(g0, g1):
             k0, k1 = kptr[g], kptr[g + 1]
             longest = k1 - k0
@@ -170,18 +170,21 @@ def loops(width: int, width_value: int, num_features: int, kind: str, has_direct
                                         fetch(sums, qorder, t, C * H * V, c * H * V, H * V)
                                         fetch(dsums, qorder, t, C * H * V, c * H * V, H * V)
                                     features(q, qorder[t] * qs + atq, wt, eps, phi, D, M, KIND, TURNED)
-                                    dnorm = incoming(sums, norms, dsums, dnorms, place, normalize, one, tiny, local, V)
+                                    dnorm = incoming(sums, norms, dsums, dnorms, place, normalize, one, sign, tiny, local, V, ADDED)
                                     clear(dphi, M)
                                 ask_pairs(
                                     phi, dphi, others, dothers, b - a, v, vs, korder, a, atv, local, dnorm, dvalues, M, V
                                 )
                                 if b == k1:
-                                    features_backward(w, eps, phi, dphi, pointer(dq, place * D), D, M, KIND, TURNED)
+                                    features_backward(w, eps, phi, dphi, one, pointer(dq, place * D), D, M, KIND, TURNED, ADDED)
                             for n in range(b - a):
                                 place = (korder[a + n] * C + c) * H + h
                                 other, dother = pointer(others, n * M), pointer(dothers, n * M)
-                                features_backward(w, eps, other, dother, pointer(dk, place * D), D, M, KIND, TURNED)
-                                scaled(pointer(dv, place * V), one, pointer(dvalues, n * V), V)
+                                features_backward(w, eps, other, dother, one, pointer(dk, place * D), D, M, KIND, TURNED, ADDED)
+                                if ADDED:
+                                    add_scaled(pointer(dv, place * V), one, pointer(dvalues, n * V), V)
+                                else:
+                                    scaled(pointer(dv, place * V), one, pointer(dvalues, n * V), V)
                         continue
                     clear(turned, S)
                     clear(dstate, S)
@@ -198,21 +201,21 @@ def loops(width: int, width_value: int, num_features: int, kind: str, has_direct
                             fetch(sums, qorder, t, C * H * V, c * H * V, H * V)
                             fetch(dsums, qorder, t, C * H * V, c * H * V, H * V)
                         features(q, qorder[t] * qs + atq, wt, eps, phi, D, M, KIND, TURNED)
-                        dnorm = incoming(sums, norms, dsums, dnorms, place, normalize, one, tiny, local, V)
+                        dnorm = incoming(sums, norms, dsums, dnorms, place, normalize, one, sign, tiny, local, V, ADDED)
                         ask(phi, dphi, local, dnorm, turned, dstate, M, V)
-                        features_backward(w, eps, phi, dphi, pointer(dq, place * D), D, M, KIND, TURNED)
+                        features_backward(w, eps, phi, dphi, one, pointer(dq, place * D), D, M, KIND, TURNED, ADDED)
                     transpose(dstate, turned, one, M, V)
                     for t in range(k0, k1):
                         place = (korder[t] * C + c) * H + h
                         features(k, korder[t] * ks + atk, wt, eps, phi, D, M, KIND, TURNED)
                         value = pointer(v, korder[t] * vs + atv)
-                        give(phi, dphi, value, one, dstate, turned, pointer(dv, place * V), M, V)
-                        features_backward(w, eps, phi, dphi, pointer(dk, place * D), D, M, KIND, TURNED)
+                        give(phi, dphi, value, one, dstate, turned, pointer(dv, place * V), M, V, ADDED)
+                        features_backward(w, eps, phi, dphi, one, pointer(dk, place * D), D, M, KIND, TURNED, ADDED)
 
     @compiled
-    def states(q, k, v, qs, ks, vs, wt, w, eps, tiny, korder, kptr, qorder, qptr, H, pieces, partial, n0, n1):  # type: ignore[no-untyped-def]
-        C, one = len(qptr), tiny / tiny
-        phi = stack(M, k)
+    def states(q, k, v, qs, ks, vs, wt, w, eps, tiny, one, sign, korder, kptr, qorder, qptr, H, pieces, partial, n0, n1):  # type: ignore[no-untyped-def]
+        C = len(qptr)
+        phi = stack(M, wt)
         for n in range(n0, n1):
             for t in range(pieces[n, 2], pieces[n, 3]):
                 fetch(k, korder, t, ks, 0, C * H * D)
@@ -225,10 +228,10 @@ def loops(width: int, width_value: int, num_features: int, kind: str, has_direct
 
     @compiled
     def apply(  # type: ignore[no-untyped-def]
-        q, k, v, qs, ks, vs, wt, w, eps, tiny, korder, kptr, qorder, qptr, H, whole, sums, norms, normalize, pieces, n0, n1
+        q, k, v, qs, ks, vs, wt, w, eps, tiny, one, sign, korder, kptr, qorder, qptr, H, whole, sums, norms, normalize, pieces, n0, n1
     ):
-        C, one = len(qptr), tiny / tiny
-        phi, local = stack(M, k), stack(V, k)
+        C = len(qptr)
+        phi, local = stack(M, wt), stack(V, wt)
         for n in range(n0, n1):
             c = pieces[n, 1]
             for t in range(pieces[n, 2], pieces[n, 3]):
@@ -238,16 +241,15 @@ def loops(width: int, width_value: int, num_features: int, kind: str, has_direct
                     place = qorder[t] * C * H + s
                     features(q, qorder[t] * qs + s * D, wt, eps, phi, D, M, KIND, TURNED)
                     norm = answer(phi, pointer(whole[pieces[n, 0]], s * S), local, M, V)
-                    norms[place] = norm
-                    write(local, pointer(sums, place * V), norm, normalize, one, tiny, V)
+                    write(local, norm, sums, norms, place, normalize, one, sign, tiny, V, ADDED)
 
     @compiled
     def query_backward(  # type: ignore[no-untyped-def]
-        q, k, v, qs, ks, vs, wt, w, eps, tiny, korder, kptr, qorder, qptr, H, whole,
+        q, k, v, qs, ks, vs, wt, w, eps, tiny, one, sign, korder, kptr, qorder, qptr, H, whole,
         sums, norms, normalize, dsums, dnorms, dq, dk, dv, pieces, partial, n0, n1,
     ):  # fmt: skip
-        C, one = len(qptr), tiny / tiny
-        phi, dphi, local, turned = stack(M, k), stack(M, k), stack(V, k), stack(S, k)
+        C = len(qptr)
+        phi, dphi, local, turned = stack(M, wt), stack(M, wt), stack(V, wt), stack(S, wt)
         for n in range(n0, n1):
             c = pieces[n, 1]
             for h in range(H):
@@ -261,14 +263,14 @@ def loops(width: int, width_value: int, num_features: int, kind: str, has_direct
                         fetch(sums, qorder, t, C * H * V, c * H * V, H * V)
                         fetch(dsums, qorder, t, C * H * V, c * H * V, H * V)
                     features(q, qorder[t] * qs + s * D, wt, eps, phi, D, M, KIND, TURNED)
-                    dnorm = incoming(sums, norms, dsums, dnorms, place, normalize, one, tiny, local, V)
+                    dnorm = incoming(sums, norms, dsums, dnorms, place, normalize, one, sign, tiny, local, V, ADDED)
                     ask(phi, dphi, local, dnorm, turned, dstate, M, V)
-                    features_backward(w, eps, phi, dphi, pointer(dq, place * D), D, M, KIND, TURNED)
+                    features_backward(w, eps, phi, dphi, one, pointer(dq, place * D), D, M, KIND, TURNED, ADDED)
 
     @compiled
-    def key_backward(q, k, v, qs, ks, vs, wt, w, eps, tiny, korder, kptr, qorder, qptr, H, dstates, dk, dv, pieces, n0, n1):  # type: ignore[no-untyped-def]
-        C, one = len(qptr), tiny / tiny
-        phi, dphi, turned = stack(M, k), stack(M, k), stack(S, k)
+    def key_backward(q, k, v, qs, ks, vs, wt, w, eps, tiny, one, sign, korder, kptr, qorder, qptr, H, dstates, dk, dv, pieces, n0, n1):  # type: ignore[no-untyped-def]
+        C = len(qptr)
+        phi, dphi, turned = stack(M, wt), stack(M, wt), stack(S, wt)
         for n in range(n0, n1):
             for c in range(C):
                 for h in range(H):
@@ -282,7 +284,7 @@ def loops(width: int, width_value: int, num_features: int, kind: str, has_direct
                             fetch(v, korder, t, vs, c * H * V, H * V)
                         features(k, korder[t] * ks + s * D, wt, eps, phi, D, M, KIND, TURNED)
                         value = pointer(v, korder[t] * vs + s * V)
-                        give(phi, dphi, value, one, dstate, turned, pointer(dv, place * V), M, V)
-                        features_backward(w, eps, phi, dphi, pointer(dk, place * D), D, M, KIND, TURNED)
+                        give(phi, dphi, value, one, dstate, turned, pointer(dv, place * V), M, V, ADDED)
+                        features_backward(w, eps, phi, dphi, one, pointer(dk, place * D), D, M, KIND, TURNED, ADDED)
 
     return Loops(forward, backward, states, apply, query_backward, key_backward, S)

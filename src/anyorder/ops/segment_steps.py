@@ -85,11 +85,11 @@ def _bound(kind: Any) -> Activation:
 def _values(context, out, x, eps, length, KIND):  # type: ignore[no-untyped-def]
     """out = phi(x)."""
 
-    def generate(target, builder, signature, given):  # type: ignore[no-untyped-def]
-        write, formula = Writer(target, builder, signature.args[0]), _bound(KIND).value
+    def generate(target, *given):  # type: ignore[no-untyped-def]
+        write, formula = Writer(target, *given), _bound(KIND).value
         for first, width in write.all_registers(length.literal_value):
-            values = formula(write.numbers(given[1], first, width), Numbers(write, write.spread(given[2], width)))
-            write.write(values.value, given[0], first)
+            numbers = write.read(1, first, width), write.spread(write.given[2], width)
+            write.write(formula(*(Numbers(write, each) for each in numbers)).value, first)
         return target.get_dummy_value()
 
     return numba.types.void(out, x, out.dtype, length, KIND), generate
@@ -99,11 +99,11 @@ def _values(context, out, x, eps, length, KIND):  # type: ignore[no-untyped-def]
 def _gradients(context, out, grad, phi, eps, length, KIND):  # type: ignore[no-untyped-def]
     """The gradient of x from that of phi(x)."""
 
-    def generate(target, builder, signature, given):  # type: ignore[no-untyped-def]
-        write, formula = Writer(target, builder, signature.args[0]), _bound(KIND).gradient
+    def generate(target, *given):  # type: ignore[no-untyped-def]
+        write, formula = Writer(target, *given), _bound(KIND).gradient
         for first, width in write.all_registers(length.literal_value):
-            read = (write.numbers(part, first, width) for part in given[1:3])
-            write.write(formula(*read, Numbers(write, write.spread(given[3], width))).value, given[0], first)
+            numbers = write.read(1, first, width), write.read(2, first, width), write.spread(write.given[3], width)
+            write.write(formula(*(Numbers(write, each) for each in numbers)).value, first)
         return target.get_dummy_value()
 
     return numba.types.void(out, grad, phi, out.dtype, length, KIND), generate
@@ -146,11 +146,16 @@ def features(x, at, wt, eps, phi, D, M, KIND, TURNED):  # type: ignore[no-untype
 
 
 @_inline
-def features_backward(w, eps, phi, dphi, dx, D, M, KIND, TURNED):  # type: ignore[no-untyped-def]
-    """Gradient of x from that of phi(x), which is overwritten."""
-    if TURNED:
+def features_backward(w, eps, phi, dphi, one, dx, D, M, KIND, TURNED, ADDED):  # type: ignore[no-untyped-def]
+    """Gradient of x from that of phi(x), which is overwritten; ADDED to what is there."""
+    if TURNED or ADDED:
         _gradients(dphi, dphi, phi, eps, M, KIND)
-        product(dx, dphi, pointer(w, 0), M, D)
+        if not TURNED:
+            add_scaled(dx, one, dphi, M)
+        elif ADDED:
+            product_from(dx, one, dx, dphi, pointer(w, 0), M, D)
+        else:
+            product(dx, dphi, pointer(w, 0), M, D)
     else:
         _gradients(dx, dphi, phi, eps, M, KIND)
 
@@ -200,8 +205,14 @@ def ask_pairs(phi, dphi, others, dothers, count, v, vs, order, first, at, local,
 
 
 @_inline
-def write(local, out, norm, normalize, one, tiny, V):  # type: ignore[no-untyped-def]
-    scaled(out, one / max(norm, tiny) if normalize else one, local, V)
+def write(local, norm, sums, norms, place, normalize, one, sign, tiny, V, ADDED):  # type: ignore[no-untyped-def]
+    """The answer of a query and its norm; ADDED with a sign to what is there."""
+    if ADDED:
+        add_scaled(pointer(sums, place * V), sign, local, V)
+        norms[place] += sign * norm
+    else:
+        scaled(pointer(sums, place * V), one / max(norm, tiny) if normalize else one, local, V)
+        norms[place] = norm
 
 
 @_scalar
@@ -216,9 +227,12 @@ def nothing(sums, norms, order, first, last, c, C, H, V):  # type: ignore[no-unt
 
 
 @_inline
-def incoming(sums, norms, grad_sums, grad_norms, place, normalize, one, tiny, local, V):  # type: ignore[no-untyped-def]
+def incoming(sums, norms, grad_sums, grad_norms, place, normalize, one, sign, tiny, local, V, ADDED):  # type: ignore[no-untyped-def]
     """Gradient of the undivided sums into ``local``; returns that of the norm."""
     grads = pointer(grad_sums, place * V)
+    if ADDED:
+        scaled(local, sign, grads, V)
+        return sign * grad_norms[place]
     if normalize:
         norm = norms[place]
         scale = one / max(norm, tiny)
@@ -238,9 +252,12 @@ def ask(phi, dphi, local, dnorm, turned, dstate, M, V):  # type: ignore[no-untyp
 
 
 @_inline
-def give(phi, dphi, value, one, dstate, turned, dvalue, M, V):  # type: ignore[no-untyped-def]
+def give(phi, dphi, value, one, dstate, turned, dvalue, M, V, ADDED):  # type: ignore[no-untyped-def]
     """Gradients of phi(k) and v from that of the state."""
-    product(dvalue, phi, dstate, M, V)
+    if ADDED:
+        product_from(dvalue, one, dvalue, phi, dstate, M, V)
+    else:
+        product(dvalue, phi, dstate, M, V)
     product_from(dphi, one, pointer(dstate, M * V), value, turned, V, M)
 
 

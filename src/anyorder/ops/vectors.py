@@ -22,27 +22,37 @@ UNROLLED = 64  # products that are written one after the other; more are a loop
 
 
 class Writer:
-    """Writes instructions on vectors of one type of numbers."""
+    """Writes the instructions of one call, on vectors of the numbers that its first argument points to."""
 
-    def __init__(self, target: Any, builder: Any, pointer: Any) -> None:
-        self.builder, self.number = builder, target.get_data_type(pointer.dtype)
-        self.size = pointer.dtype.bitwidth // 8
+    def __init__(self, target: Any, builder: Any, signature: Any, given: Any) -> None:
+        self.builder, self.given = builder, given
+        self.number, self.size = target.get_data_type(signature.args[0].dtype), signature.args[0].dtype.bitwidth // 8
+        self._types = [target.get_data_type(each.dtype) if hasattr(each, "dtype") else None for each in signature.args]
+        self._sizes = [each.dtype.bitwidth // 8 if hasattr(each, "dtype") else 0 for each in signature.args]
 
-    def at(self, pointer: Any, place: Any) -> Any:
+    def _at(self, argument: int, place: Any) -> Any:
         place = place if isinstance(place, ir.Value) else ir.Constant(ir.IntType(64), place)
-        return self.builder.gep(pointer, [place], source_etype=self.number)
+        return self.builder.gep(self.given[argument], [place], source_etype=self._types[argument])
 
-    def read(self, pointer: Any, place: Any, width: int) -> Any:
-        kind = ir.VectorType(self.number, width)
-        where = self.builder.bitcast(self.at(pointer, place), kind.as_pointer())
-        return self.builder.load(where, align=self.size, typ=kind)
+    def read(self, argument: int, place: Any, width: int) -> Any:
+        """A vector from where an argument points to; singles become doubles where the first argument has these."""
+        kind = ir.VectorType(self._types[argument], width)
+        where = self.builder.bitcast(self._at(argument, place), kind.as_pointer())
+        return self._wide(self.builder.load(where, align=self._sizes[argument], typ=kind), ir.VectorType(self.number, width))
 
-    def write(self, vector: Any, pointer: Any, place: Any) -> None:
-        where = self.builder.bitcast(self.at(pointer, place), vector.type.as_pointer())
+    def number_at(self, argument: int, place: Any) -> Any:
+        """A single number from there."""
+        where = self._at(argument, place)
+        found = self.builder.load(where, align=self._sizes[argument], typ=self._types[argument])
+        return self._wide(found, self.number)
+
+    def _wide(self, value: Any, kind: Any) -> Any:
+        return value if value.type == kind else self.builder.fpext(value, kind)
+
+    def write(self, vector: Any, place: Any) -> None:
+        """Store a vector where the first argument points to."""
+        where = self.builder.bitcast(self._at(0, place), vector.type.as_pointer())
         self.builder.store(vector, where, align=self.size)
-
-    def number_at(self, pointer: Any, place: Any) -> Any:
-        return self.builder.load(self.at(pointer, place), align=self.size, typ=self.number)
 
     def spread(self, number: Any, width: int) -> Any:
         """A vector of one number."""
@@ -68,9 +78,12 @@ class Writer:
     def all_registers(self, length: int) -> list[tuple[int, int]]:
         return [part for parts in self.registers(length) for part in parts]
 
-    def numbers(self, pointer: Any, place: Any, width: int) -> Numbers:
-        """A vector, for formulas."""
-        return Numbers(self, self.read(pointer, place, width))
+    def place(self, row: Any, columns: int, column: int) -> Any:
+        """Where an element of a matrix stands; the row may be that of a loop."""
+        if isinstance(row, int):
+            return row * columns + column
+        begin = self.builder.mul(row, ir.Constant(row.type, columns))
+        return self.builder.add(begin, ir.Constant(row.type, column))
 
     def total(self, vectors: list[Any]) -> Any:
         """The sum of all numbers in all vectors."""
@@ -165,14 +178,8 @@ FORMULAS: dict[str, Callable[..., Any]] = {
 """What formulas of activations may call, for vectors."""
 
 
-def _literal(kind: Any) -> int:
-    return int(kind.literal_value)
-
-
-def _product(
-    write: Writer, out: Any, start: Callable[..., Any] | None, x: Any, matrix: Any, rows: int, columns: int
-) -> None:
-    """out[c] = start[c] + sum_r x[r] matrix[r, c]."""
+def _product(write: Writer, start: Callable[..., Any] | None, x: int, matrix: int, rows: int, columns: int) -> None:
+    """out[c] = start[c] + sum_r x[r] matrix[r, c]; x and matrix are numbers of arguments."""
     for parts in write.registers(columns):
         chains = max(1, SUMS // len(parts))
         sums: list[list[Any]] = [[None] * len(parts) for _ in range(chains)]
@@ -181,61 +188,52 @@ def _product(
 
         def row(r: Any, chain: list[Any], parts: list[tuple[int, int]] = parts) -> list[Any]:
             number = write.number_at(x, r)
-            begin = r * columns if isinstance(r, int) else write.builder.mul(r, ir.Constant(r.type, columns))
-            made = []
-            for (first, width), total in zip(parts, chain, strict=True):
-                place = begin + first if isinstance(begin, int) else write.builder.add(begin, ir.Constant(r.type, first))
-                made.append(write.multiply_add(write.spread(number, width), write.read(matrix, place, width), total))
-            return made
+            return [
+                write.multiply_add(
+                    write.spread(number, width), write.read(matrix, write.place(r, columns, first), width), total
+                )
+                for (first, width), total in zip(parts, chain, strict=True)
+            ]
 
         looped = 0
         if rows * len(parts) > UNROLLED:
-            sums, looped = _loop(write, rows, sums, row, parts)
+            looped = rows // chains * chains
+            sums = _loop(write, rows // chains, sums, row, parts)
         for r in range(looped, rows):
             sums[r % chains] = row(r, sums[r % chains])
         for n, (first, _) in enumerate(parts):
-            filled = [chain[n] for chain in sums if chain[n] is not None]
-            total = filled[0]
-            for other in filled[1:]:
+            total, *others = [chain[n] for chain in sums if chain[n] is not None]
+            for other in others:
                 total = write.builder.fadd(total, other)
-            write.write(total, out, first)
+            write.write(total, first)
 
 
-def _loop(write: Writer, rows: int, sums: list[list[Any]], row: Callable[..., Any], parts: list[tuple[int, int]]) -> Any:
-    """The same sums by a loop over as many rows as all chains take in turns; how many rows are done."""
-    builder, chains = write.builder, len(sums)
-    kept = []
-    for chain in sums:
-        rooms = []
-        for value, (_, width) in zip(chain, parts, strict=True):
-            kind = ir.VectorType(write.number, width)
-            rooms.append(cgutils.alloca_once(builder, kind))
-            builder.store(ir.Constant(kind, None) if value is None else value, rooms[-1])
-        kept.append(rooms)
-    turns = rows // chains
+def _loop(write: Writer, turns: int, sums: list[list[Any]], row: Callable[..., Any], parts: list[tuple[int, int]]) -> Any:
+    """The same sums by a loop, in each turn of which every chain takes a row."""
+    builder, kinds = write.builder, [ir.VectorType(write.number, width) for _, width in parts]
+    kept = [[cgutils.alloca_once(builder, kind) for kind in kinds] for _ in sums]  # which the compiler makes registers
+
+    def load(rooms: list[Any]) -> list[Any]:
+        return [builder.load(room, typ=kind) for room, kind in zip(rooms, kinds, strict=True)]
+
+    for chain, rooms in zip(sums, kept, strict=True):
+        for value, room, kind in zip(chain, rooms, kinds, strict=True):
+            builder.store(ir.Constant(kind, None) if value is None else value, room)
     with cgutils.for_range(builder, ir.Constant(ir.IntType(64), turns)) as turn:
-        first = builder.mul(turn.index, ir.Constant(ir.IntType(64), chains))
+        first = builder.mul(turn.index, ir.Constant(ir.IntType(64), len(sums)))
         for n, rooms in enumerate(kept):
-            r = builder.add(first, ir.Constant(ir.IntType(64), n))
-            made = row(
-                r,
-                [builder.load(room, typ=ir.VectorType(write.number, w)) for room, (_, w) in zip(rooms, parts, strict=True)],
-            )
+            made = row(builder.add(first, ir.Constant(ir.IntType(64), n)), load(rooms))
             for value, room in zip(made, rooms, strict=True):
                 builder.store(value, room)
-    return [
-        [builder.load(room, typ=ir.VectorType(write.number, w)) for room, (_, w) in zip(rooms, parts, strict=True)]
-        for rooms in kept
-    ], turns * chains
+    return [load(rooms) for rooms in kept]
 
 
 @extending.intrinsic(prefer_literal=True)
 def product(context, out, x, matrix, rows, columns):  # type: ignore[no-untyped-def]
     """out[c] = sum_r x[r] matrix[r, c]."""
 
-    def generate(target, builder, signature, given):  # type: ignore[no-untyped-def]
-        write = Writer(target, builder, signature.args[0])
-        _product(write, given[0], None, given[1], given[2], _literal(rows), _literal(columns))
+    def generate(target, *given):  # type: ignore[no-untyped-def]
+        _product(Writer(target, *given), None, 1, 2, rows.literal_value, columns.literal_value)
         return target.get_dummy_value()
 
     return numba.types.void(out, x, matrix, rows, columns), generate
@@ -245,13 +243,13 @@ def product(context, out, x, matrix, rows, columns):  # type: ignore[no-untyped-
 def product_from(context, out, scale, start, x, matrix, rows, columns):  # type: ignore[no-untyped-def]
     """out[c] = scale start[c] + sum_r x[r] matrix[r, c]."""
 
-    def generate(target, builder, signature, given):  # type: ignore[no-untyped-def]
-        write = Writer(target, builder, signature.args[0])
+    def generate(target, *given):  # type: ignore[no-untyped-def]
+        write = Writer(target, *given)
 
         def first(place: int, width: int) -> Any:
-            return write.multiply_add(write.spread(given[1], width), write.read(given[2], place, width), None)
+            return write.multiply_add(write.spread(write.given[1], width), write.read(2, place, width), None)
 
-        _product(write, given[0], first, given[3], given[4], _literal(rows), _literal(columns))
+        _product(write, first, 3, 4, rows.literal_value, columns.literal_value)
         return target.get_dummy_value()
 
     return numba.types.void(out, out.dtype, start, x, matrix, rows, columns), generate
@@ -261,22 +259,19 @@ def product_from(context, out, scale, start, x, matrix, rows, columns):  # type:
 def add_outer(context, out, x, y, rows, columns):  # type: ignore[no-untyped-def]
     """out[r, c] += x[r] y[c]."""
 
-    def generate(target, builder, signature, given):  # type: ignore[no-untyped-def]
-        write, (out, x, y, *_) = Writer(target, builder, signature.args[0]), given
-        height, length = _literal(rows), _literal(columns)
+    def generate(target, *given):  # type: ignore[no-untyped-def]
+        write, height, length = Writer(target, *given), rows.literal_value, columns.literal_value
         for parts in write.registers(length):
-            values = [write.read(y, first, width) for first, width in parts]
+            values = [write.read(2, first, width) for first, width in parts]
 
             def row(r: Any, parts: list[tuple[int, int]] = parts, values: list[Any] = values) -> None:
-                number = write.number_at(x, r)
-                begin = r * length if isinstance(r, int) else builder.mul(r, ir.Constant(r.type, length))
+                number = write.number_at(1, r)
                 for (first, width), value in zip(parts, values, strict=True):
-                    place = begin + first if isinstance(begin, int) else builder.add(begin, ir.Constant(r.type, first))
-                    total = write.multiply_add(write.spread(number, width), value, write.read(out, place, width))
-                    write.write(total, out, place)
+                    place = write.place(r, length, first)
+                    write.write(write.multiply_add(write.spread(number, width), value, write.read(0, place, width)), place)
 
             if height * len(parts) > UNROLLED:
-                with cgutils.for_range(builder, ir.Constant(ir.IntType(64), height)) as turn:
+                with cgutils.for_range(write.builder, ir.Constant(ir.IntType(64), height)) as turn:
                     row(turn.index)
             else:
                 for r in range(height):
@@ -290,13 +285,11 @@ def add_outer(context, out, x, y, rows, columns):  # type: ignore[no-untyped-def
 def add_scaled(context, out, scale, x, length):  # type: ignore[no-untyped-def]
     """out += scale x."""
 
-    def generate(target, builder, signature, given):  # type: ignore[no-untyped-def]
-        write = Writer(target, builder, signature.args[0])
-        for parts in write.registers(_literal(length)):
-            for first, width in parts:
-                total = write.read(given[0], first, width)
-                spread = write.spread(given[1], width)
-                write.write(write.multiply_add(spread, write.read(given[2], first, width), total), given[0], first)
+    def generate(target, *given):  # type: ignore[no-untyped-def]
+        write = Writer(target, *given)
+        for first, width in write.all_registers(length.literal_value):
+            spread, total = write.spread(write.given[1], width), write.read(0, first, width)
+            write.write(write.multiply_add(spread, write.read(2, first, width), total), first)
         return target.get_dummy_value()
 
     return numba.types.void(out, out.dtype, x, length), generate
@@ -306,12 +299,10 @@ def add_scaled(context, out, scale, x, length):  # type: ignore[no-untyped-def]
 def scaled(context, out, scale, x, length):  # type: ignore[no-untyped-def]
     """out = scale x."""
 
-    def generate(target, builder, signature, given):  # type: ignore[no-untyped-def]
-        write = Writer(target, builder, signature.args[0])
-        for parts in write.registers(_literal(length)):
-            for first, width in parts:
-                made = write.multiply_add(write.spread(given[1], width), write.read(given[2], first, width), None)
-                write.write(made, given[0], first)
+    def generate(target, *given):  # type: ignore[no-untyped-def]
+        write = Writer(target, *given)
+        for first, width in write.all_registers(length.literal_value):
+            write.write(write.multiply_add(write.spread(write.given[1], width), write.read(2, first, width), None), first)
         return target.get_dummy_value()
 
     return numba.types.void(out, out.dtype, x, length), generate
@@ -321,16 +312,16 @@ def scaled(context, out, scale, x, length):  # type: ignore[no-untyped-def]
 def dot(context, x, y, length):  # type: ignore[no-untyped-def]
     """sum_n x[n] y[n]."""
 
-    def generate(target, builder, signature, given):  # type: ignore[no-untyped-def]
-        write = Writer(target, builder, signature.args[0])
+    def generate(target, *given):  # type: ignore[no-untyped-def]
+        write = Writer(target, *given)
         sums: dict[tuple[int, int], Any] = {}
-        for parts in write.registers(_literal(length)):
+        for parts in write.registers(length.literal_value):
             for n, (first, width) in enumerate(parts):
-                a, b = (write.read(pointer, first, width) for pointer in given[:2])
+                a, b = write.read(0, first, width), write.read(1, first, width)
                 sums[n, width] = write.multiply_add(a, b, sums.get((n, width)))
         whole: dict[int, Any] = {}
         for (_, width), value in sums.items():
-            whole[width] = value if width not in whole else builder.fadd(whole[width], value)
+            whole[width] = value if width not in whole else write.builder.fadd(whole[width], value)
         return write.total([*whole.values()])
 
     return x.dtype(x, y, length), generate
