@@ -29,7 +29,9 @@ def build(width: int, width_value: int, features: int, kind: str, has_directions
     return loops(width, width_value, features, kind, has_directions, added)
 
 
-def build_ahead(width: int, width_value: int, features: int, kind: str, has_directions: bool, dtype: str, added: bool) -> Loops:
+def build_ahead(
+    width: int, width_value: int, features: int, kind: str, has_directions: bool, dtype: str, added: bool
+) -> Loops:
     """The loops for some widths, compiled elsewhere and loaded."""
     key = (width, width_value, features, kind, has_directions, dtype, added)
     if kind in OURS:

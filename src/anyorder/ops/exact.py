@@ -7,6 +7,7 @@ for the backward pass but the norms.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from itertools import starmap
 from typing import Any
 
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor
 
 from anyorder.layouts import Exact, Queries, Segments
-from anyorder.ops.backends import is_transformed
+from anyorder.ops.backends import is_transformed, use_backend
 from anyorder.ops.features import FeatureMap, Problem
 from anyorder.ops.segment import choose, segment_attention
 
@@ -73,9 +74,11 @@ _SCHEMA = """(Tensor query, Tensor key, Tensor value, Tensor? directions, Tensor
 def _forward(*given: Any) -> Pair:
     known, features = _Terms(given[4:8], *given[8:10]), FeatureMap(given[10], given[3], given[11])
     (query, key, value), normalize = given[:3], given[12]
-    problems = _posed(query, key, value, known, features)
-    if not _has_loops(problems):
-        found, norms = _composite(query, key, value, known, features, normalize)
+    problems = _posed((query, key, value), known, features)
+    version = _choose(problems)
+    if version != "numba":
+        with use_backend("reference") if version == "reference" else nullcontext():  # not the loops of other calls
+            found, norms = _composite(query, key, value, known, features, normalize)
         return found, norms.contiguous()
     from anyorder.ops import segment_cpu
 
@@ -88,17 +91,17 @@ def _forward(*given: Any) -> Pair:
     return sums.masked_fill_(known.empty.view(-1, 1, 1, 1), 0).to(value.dtype), norms
 
 
-def _posed(query: Tensor, key: Tensor, value: Tensor, known: _Terms, features: FeatureMap) -> list[Problem]:
+def _posed(inputs: tuple[Tensor, ...], known: _Terms, features: FeatureMap) -> list[Problem]:
     """Each term as a problem of its own."""
+    query, key, value = inputs
     return [Problem(query, key, value, term.keys, term.queries, features, normalize=False) for term in known.terms]
 
 
-def _has_loops(problems: Sequence[Problem]) -> bool:
-    """Whether compiled loops add the terms up: they read singles, and keep no sum but the total."""
+def _choose(problems: Sequence[Problem]) -> str:
+    """The version for a call: with Numba, loops read singles and add all terms up in double."""
     largest = max(problems, key=lambda each: each.size)
-    half = largest.value.dtype in (torch.bfloat16, torch.float16)
-    same = largest.query.dtype == largest.key.dtype == largest.value.dtype
-    return same and not half and choose(largest, added=True) == "numba"
+    version, kinds = choose(largest, added=True), {part.dtype for part in (largest.query, largest.key, largest.value)}
+    return "double" if version == "numba" and kinds not in ({torch.float32}, {torch.float64}) else version
 
 
 @_forward.register_fake
@@ -135,14 +138,23 @@ def _grads(
         tiny = torch.finfo(norms.dtype).tiny
         grad.div_(norms.clamp(min=tiny).unsqueeze(-1))
         grad_norms = torch.where(norms > tiny, -(grad * found).sum(-1), 0)
-    problems = _posed(*inputs, known, features)
-    if _has_loops(problems):
+    problems = _posed(inputs, known, features)
+    version = _choose(problems)
+    if version == "numba":
         from anyorder.ops import segment_cpu
 
         added = tuple(torch.zeros(part.shape, dtype=torch.float64) for part in inputs)
         for sign, problem in zip(known.signs, problems, strict=True):
             segment_cpu.backward(problem, grad, grad_norms, grad, grad_norms, added, sign)
         return [made.to(part.dtype) for made, part in zip(added, inputs, strict=True)]
+    with use_backend("reference") if version == "reference" else nullcontext():
+        return _grads_by_term(inputs, known, features, grad, grad_norms)
+
+
+def _grads_by_term(
+    inputs: tuple[Tensor, ...], known: _Terms, features: FeatureMap, grad: Tensor, grad_norms: Tensor
+) -> list[Tensor]:
+    """The same with the operator of relaxed attention."""
     query, key, value = (part.double().contiguous() for part in inputs)
     total: list[Tensor] = []
     for sign, term in zip(known.signs, known.terms, strict=True):

@@ -19,7 +19,7 @@ from anyorder.ops.gather import highest_of, read_rows
 
 WIDE = 1024  # features x channels of a head from which on products of matrices are faster than loops,
 LONG = 2**20  # where a group has so many of these in all of its rows and heads
-SMALL = 2**19  # numbers in all phi(k) v^T below which the call of compiled loops does not pay
+SMALL = 2**16  # numbers in all phi(k) v^T below which the call of compiled loops does not pay
 MOST = 2**26  # of these that the plain version holds at once; more classes than that are done in turns
 Pair = tuple[Tensor, Tensor]
 

@@ -76,7 +76,10 @@ def loops(width: int, width_value: int, num_features: int, kind: str, has_direct
     compiled = numba.njit(**OPTIONS)
 
     @compiled
-    def forward(q, k, v, qs, ks, vs, wt, w, eps, tiny, one, sign, korder, kptr, qorder, qptr, H, sums, norms, normalize, piece, g0, g1):  # type: ignore[no-untyped-def]
+    def forward(  # type: ignore[no-untyped-def]
+        q, k, v, qs, ks, vs, wt, w, eps, tiny, one, sign, korder, kptr, qorder, qptr, H,
+        sums, norms, normalize, piece, g0, g1,
+    ):  # fmt: skip
         C = len(qptr)
         phi, local, state, others = stack(M, wt), stack(V, wt), stack(S, wt), stack(MANY, wt)
         for g in range(g0, g1):
@@ -170,17 +173,23 @@ def loops(width: int, width_value: int, num_features: int, kind: str, has_direct
                                         fetch(sums, qorder, t, C * H * V, c * H * V, H * V)
                                         fetch(dsums, qorder, t, C * H * V, c * H * V, H * V)
                                     features(q, qorder[t] * qs + atq, wt, eps, phi, D, M, KIND, TURNED)
-                                    dnorm = incoming(sums, norms, dsums, dnorms, place, normalize, one, sign, tiny, local, V, ADDED)
+                                    dnorm = incoming(
+                                        sums, norms, dsums, dnorms, place, normalize, one, sign, tiny, local, V, ADDED
+                                    )
                                     clear(dphi, M)
                                 ask_pairs(
                                     phi, dphi, others, dothers, b - a, v, vs, korder, a, atv, local, dnorm, dvalues, M, V
                                 )
                                 if b == k1:
-                                    features_backward(w, eps, phi, dphi, one, pointer(dq, place * D), D, M, KIND, TURNED, ADDED)
+                                    features_backward(
+                                        w, eps, phi, dphi, one, pointer(dq, place * D), D, M, KIND, TURNED, ADDED
+                                    )
                             for n in range(b - a):
                                 place = (korder[a + n] * C + c) * H + h
                                 other, dother = pointer(others, n * M), pointer(dothers, n * M)
-                                features_backward(w, eps, other, dother, one, pointer(dk, place * D), D, M, KIND, TURNED, ADDED)
+                                features_backward(
+                                    w, eps, other, dother, one, pointer(dk, place * D), D, M, KIND, TURNED, ADDED
+                                )
                                 if ADDED:
                                     add_scaled(pointer(dv, place * V), one, pointer(dvalues, n * V), V)
                                 else:
@@ -228,7 +237,30 @@ def loops(width: int, width_value: int, num_features: int, kind: str, has_direct
 
     @compiled
     def apply(  # type: ignore[no-untyped-def]
-        q, k, v, qs, ks, vs, wt, w, eps, tiny, one, sign, korder, kptr, qorder, qptr, H, whole, sums, norms, normalize, pieces, n0, n1
+        q,
+        k,
+        v,
+        qs,
+        ks,
+        vs,
+        wt,
+        w,
+        eps,
+        tiny,
+        one,
+        sign,
+        korder,
+        kptr,
+        qorder,
+        qptr,
+        H,
+        whole,
+        sums,
+        norms,
+        normalize,
+        pieces,
+        n0,
+        n1,
     ):
         C = len(qptr)
         phi, local = stack(M, wt), stack(V, wt)
@@ -268,7 +300,9 @@ def loops(width: int, width_value: int, num_features: int, kind: str, has_direct
                     features_backward(w, eps, phi, dphi, one, pointer(dq, place * D), D, M, KIND, TURNED, ADDED)
 
     @compiled
-    def key_backward(q, k, v, qs, ks, vs, wt, w, eps, tiny, one, sign, korder, kptr, qorder, qptr, H, dstates, dk, dv, pieces, n0, n1):  # type: ignore[no-untyped-def]
+    def key_backward(  # type: ignore[no-untyped-def]
+        q, k, v, qs, ks, vs, wt, w, eps, tiny, one, sign, korder, kptr, qorder, qptr, H, dstates, dk, dv, pieces, n0, n1
+    ):
         C = len(qptr)
         phi, dphi, turned = stack(M, wt), stack(M, wt), stack(S, wt)
         for n in range(n0, n1):
