@@ -7,7 +7,7 @@ LOG := $(VENV)/pip.log
 EXTRAS := fast,train,pyg,molecules,jets,hypergraphs,plot,onnx,dev
 export OMP_NUM_THREADS ?= 2
 
-.PHONY: demo test test-slow check setup bench clean fuzz kill coverage docs test-browser
+.PHONY: demo test lint test-numeric test-slow check setup bench clean fuzz kill coverage docs test-browser
 
 # Table 1 of the paper on the quick scale: a few minutes on two cores.
 demo: setup
@@ -17,13 +17,18 @@ demo: setup
 	$(BIN)/anyorder plot chains --records runs/demo --output runs/demo/chains.png
 	@echo "records: runs/demo/chains, figure: runs/demo/chains.png"
 
-# A file goes to one worker, so that two do not compile the same loops. The second pass is what a CPU without AVX sees: sums in another
-# order, other roundings.
+# A file goes to one worker, so that two do not compile the same loops.
 test: setup
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint test-numeric
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+
+lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+
+# What a CPU without AVX sees: sums in another order, other roundings.
+test-numeric: setup
 	ATEN_CPU_CAPABILITY=default NUMBA_CPU_NAME=generic $(BIN)/python -m pytest -m "numeric and not slow" tests
 
 test-slow: setup

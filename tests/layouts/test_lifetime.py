@@ -35,7 +35,6 @@ SIZES = {"channels_in": 4, "channels": 4, "channels_out": 2, "heads": 2, "head_c
 
 @pytest.fixture(autouse=True)
 def without_collector():
-    gc.collect()
     gc.disable()
     yield
     gc.enable()

@@ -19,6 +19,7 @@ from anyorder.training.lock import LOCK, FolderInUseError, holding
 from anyorder.training.outcome import TRAINED
 from anyorder.training.records import Record
 from anyorder.training.states import read_state
+from forked import run_script
 from small_runs import EVERY_STEP, QUIET, Interrupted, chains, interrupt_at, same, settings, weights
 
 HOLD = "import sys, time; from pathlib import Path; from anyorder.training.lock import holding\n"
@@ -169,8 +170,7 @@ sys.exit(main(sys.argv[2:]))
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_saves_the_state_and_says_how_to_go_on(number, code, tmp_path):
     line = ["run", "chains/mlp-pi-s", *settings(), "--out", tmp_path, "--quiet"]
-    run = [sys.executable, "-c", SIGNALLED, str(int(number)), *map(str, line)]
-    ended = subprocess.run(run, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=600)
+    ended = run_script(SIGNALLED, [int(number), *line])
     folder = chains().folder(tmp_path)
     assert ended.returncode == code, ended.stderr
     assert f"its state is saved: `anyorder resume {folder}` resumes it" in ended.stderr and "Traceback" not in ended.stderr
@@ -182,8 +182,7 @@ def test_a_signal_saves_the_state_and_says_how_to_go_on(number, code, tmp_path):
 
 def test_run_all_stops_at_a_signal(tmp_path):
     line = ["run", "chains", "--all", *settings(), "--out", tmp_path, "--quiet"]
-    run = [sys.executable, "-c", SIGNALLED, str(int(signal.SIGTERM)), *map(str, line)]
-    ended = subprocess.run(run, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=600)
+    ended = run_script(SIGNALLED, [int(signal.SIGTERM), *line])
     assert ended.returncode == 143, ended.stderr
     assert len(list(tmp_path.rglob("last.ckpt"))) == 1 and "anyorder resume" in ended.stderr
 
@@ -200,7 +199,7 @@ sys.exit(main(sys.argv[1:]))
 
 def test_a_signal_before_the_first_step_says_to_run_again(tmp_path):
     line = ["run", "chains/mlp-pi-s", *settings(), "--out", tmp_path / "runs", "--quiet"]
-    ended = subprocess.run([sys.executable, "-c", BEFORE, *map(str, line)], capture_output=True, text=True, timeout=600)
+    ended = run_script(BEFORE, line)
     assert ended.returncode == 143 and "terminated; nothing was trained yet: run the command again" in ended.stderr
     assert not chains().folder(tmp_path / "runs").exists()
 

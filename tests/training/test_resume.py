@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
@@ -14,6 +11,7 @@ import torch
 from anyorder.training.fit import Job, carry_out, execute, resume
 from anyorder.training.keeper import Keeper
 from anyorder.training.session import summary
+from forked import run_script
 from small_runs import (
     EVERY_STEP,
     QUIET,
@@ -174,9 +172,7 @@ main(sys.argv[1:])
 def test_a_run_killed_by_the_system_in_the_middle_of_an_epoch_resumes(tmp_path):
     whole = execute(chains(), tmp_path / "whole", QUIET)
     line = ["run", "chains/mlp-pi-s", *settings(), "--out", tmp_path / "killed", "--save-every", 0, "--quiet"]
-    ended = subprocess.run(
-        [sys.executable, "-c", KILLED, *map(str, line)], env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=600
-    )
+    ended = run_script(KILLED, line)
     assert ended.returncode == -signal.SIGKILL
     folder = chains().folder(tmp_path / "killed")
     assert (folder / "last.ckpt").exists() and not (folder / "record.json").exists()
