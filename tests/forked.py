@@ -1,6 +1,6 @@
 """Scripts in processes of their own, forked from one that has imported everything.
 
-Starting Python, torch and Lightning takes five seconds each time, and tests of signals, exit codes and locks need none of it.
+Starting Python, torch and Lightning takes five seconds each time; tests of signals, exit codes and locks need none of it.
 """
 
 from __future__ import annotations
