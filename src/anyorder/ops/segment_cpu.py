@@ -78,12 +78,12 @@ def ready(problem: Problem, added: bool = False) -> bool:
 
 def flat(tensor: Tensor) -> tuple[Array, int, Tensor]:
     """A (row, class, head, channel) tensor as one flat array and its row stride, copied only if its rows are not whole."""
-    _, _, heads, width = tensor.shape
-    if len(tensor) == 0 or tensor.stride()[1:] != (heads * width, width, 1):
+    rows, classes, heads, width = tensor.shape
+    if rows == 0 or tensor.stride()[1:] != (heads * width, width, 1):
         tensor = tensor.contiguous()
-    row = int(np.prod(tensor.shape[1:]))
-    stride = tensor.stride(0) if len(tensor) > 1 else row
-    length = (len(tensor) - 1) * stride + row if len(tensor) else 0
+    row = classes * heads * width
+    stride = tensor.stride(0) if rows > 1 else row
+    length = (rows - 1) * stride + row if rows else 0
     return tensor.detach().as_strided((length,), (1,), tensor.storage_offset()).numpy(), stride, tensor
 
 
