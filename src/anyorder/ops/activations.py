@@ -48,7 +48,7 @@ ACTIVATIONS: dict[str, Activation] = {}
 def register_activation(name: str, value: Callable[..., Any], gradient: Callable[..., Any]) -> Activation:
     """Make a formula known to all backends under a name; call it when your module is imported.
 
-    The formulas take and return numbers, which are tensors or registers: arithmetic, whole powers, comparisons,
+    The formulas take and return numbers, which are tensors or registers: arithmetic, ``abs``, whole powers, comparisons,
     ``where(condition, yes, no)``, ``exp(x)``, ``positive(x)`` (x or 0) and ``where_above(grad, x, bound)`` (grad where
     x > bound, else 0).
     """

@@ -137,6 +137,9 @@ class Numbers:
     def __neg__(self) -> Numbers:
         return Numbers(self.write, self.write.builder.fneg(self.value))
 
+    def __abs__(self) -> Numbers:
+        return where(self < 0, -self, self)
+
     def __pow__(self, exponent: int) -> Numbers:
         if not isinstance(exponent, int) or exponent < 1:
             raise TypeError(f"formulas may take whole powers from 1 on, got {exponent!r}")
