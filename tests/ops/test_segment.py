@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.autograd import forward_ad
+from torch.utils.checkpoint import checkpoint
 
 from anyorder.layouts import Queries, Segments
 from anyorder.ops.backends import use_backend
@@ -119,3 +121,43 @@ def test_half_precision_inputs_keep_their_type():
 def test_unknown_backend_is_refused():
     with pytest.raises(ValueError, match="backend must be one of"), use_backend("cuda"):
         pass
+
+
+def call(tensors, keys, queries, features):
+    return segment_attention(*tensors, keys, queries, features, True)[0]  # type: ignore[call-arg]
+
+
+@pytest.mark.filterwarnings("ignore")  # torch.jit is to be left
+def test_who_looks_at_operators_finds_one():
+    """Called as functions, loops would be constants to a tracer; they carry no tangents."""
+    tensors, *known = problem("relu", torch.float32)
+    given = tuple(part.contiguous() for part in tensors.values())
+    with use_backend("numba"), torch.no_grad():
+        traced = torch.jit.trace(lambda *given: call(given, *known), given, check_trace=False)
+        others = tuple(part + 1 for part in given)
+        torch.testing.assert_close(traced(*others), call(others, *known))
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as seen:
+            call(given, *known)
+        assert "anyorder::segment_attention" in {event.key for event in seen.key_averages()}
+    with use_backend("numba"), forward_ad.dual_level():
+        dual = call((forward_ad.make_dual(given[0], torch.ones_like(given[0])), *given[1:]), *known)
+        tangent = forward_ad.unpack_dual(dual).tangent
+    expected = torch.func.jvp(lambda query: call((query, *given[1:]), *known), given[:1], (torch.ones_like(given[0]),))[1]
+    torch.testing.assert_close(tangent, expected)
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_checkpoints_of_torch_recompute_it(reentrant):
+    tensors, *known = problem("relu", torch.float64, keys=30, queries=20, groups=4)
+    grads = []
+    with use_backend("numba"):
+        for kept in (True, False):
+            leaves = [part.detach().clone().requires_grad_() for part in tensors.values()]
+            run = (lambda *given: call(given, *known)) if kept else recomputed(known, reentrant)
+            run(*leaves).square().sum().backward()
+            grads.append([leaf.grad for leaf in leaves])
+    assert all(torch.equal(a, b) for a, b in zip(*grads))
+
+
+def recomputed(known, reentrant):
+    return lambda *given: checkpoint(lambda *again: call(again, *known), *given, use_reentrant=reentrant)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 BACKENDS = ("auto", "reference", "numba", "products", "triton")
 COMPILING = ("background", "wait", "never")
@@ -98,8 +99,9 @@ def _hint(tensor: Tensor) -> None:
     )
 
 
-def is_watched(tensor: Tensor) -> bool:
-    """Whether somebody looks at operators: a compiler, a mode of torch's dispatcher, a profiler, tensors of another kind.
+def is_watched(*tensors: Tensor) -> bool:
+    """Whether somebody looks at operators: a compiler, a tracer, a mode of torch's dispatcher, a profiler, tensors of
+    another kind.
 
     Where nobody does, a function may be called in place of its operator, whose way through the dispatcher takes a tenth of
     a millisecond.
@@ -107,14 +109,16 @@ def is_watched(tensor: Tensor) -> bool:
     return (
         torch.compiler.is_compiling()
         or torch._C._len_torch_dispatch_stack() > 0
+        or torch._C._get_tracing_state() is not None
         or torch._C._autograd._profiler_enabled()
-        or type(tensor) is not Tensor
+        or any(type(tensor) is not Tensor for tensor in tensors)
     )
 
 
 def is_transformed() -> bool:
-    """Whether torch.func looks inside: only plain tensor operations can be batched and differentiated again."""
-    return bool(torch._C._are_functorch_transforms_active())
+    """Whether torch.func or forward-mode differentiation looks inside: plain tensor operations alone can be batched, carry
+    tangents and be differentiated again."""
+    return bool(torch._C._are_functorch_transforms_active()) or forward_ad._current_level >= 0
 
 
 class Compiled:

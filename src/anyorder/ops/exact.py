@@ -82,8 +82,8 @@ def _forward(*given: Any) -> Pair:
         return found, norms.contiguous()
     from anyorder.ops import segment_cpu
 
-    sums = torch.zeros(problems[0].sums_shape, dtype=torch.float64)
-    norms = torch.zeros(problems[0].sums_shape[:-1], dtype=torch.float64)
+    sums = value.new_zeros(problems[0].sums_shape, dtype=torch.float64)
+    norms = value.new_zeros(problems[0].sums_shape[:-1], dtype=torch.float64)
     for sign, problem in zip(known.signs, problems, strict=True):
         segment_cpu.forward(problem, sums, norms, sign)
     if normalize:
@@ -143,7 +143,7 @@ def _grads(
     if version == "numba":
         from anyorder.ops import segment_cpu
 
-        added = tuple(torch.zeros(part.shape, dtype=torch.float64) for part in inputs)
+        added = tuple(part.new_zeros(part.shape, dtype=torch.float64) for part in inputs)
         for sign, problem in zip(known.signs, problems, strict=True):
             segment_cpu.backward(problem, grad, grad_norms, grad, grad_norms, added, sign)
         return [made.to(part.dtype) for made, part in zip(added, inputs, strict=True)]

@@ -107,7 +107,7 @@ _PROBLEM = """Tensor query, Tensor key, Tensor value, Tensor? directions, Tensor
 
 def _attend(given: tuple[Any, ...]) -> Pair:
     """The operator, or its function where nobody looks."""
-    if is_watched(given[0]):
+    if is_watched(*given[:3]):
         return torch.ops.anyorder.segment_attention(*given)
     if torch.is_grad_enabled() and any(part.requires_grad for part in given[:3]):
         return _Function.apply(*given)
@@ -194,7 +194,7 @@ def _gradient(ctx: Any, grad_sums: Tensor | None, grad_norms: Tensor | None) -> 
     if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # the gradient shall be differentiated, too
         grads = _differentiable(Problem.of((*tensors, *ctx.options)), *given)
     else:
-        function = torch.ops.anyorder.segment_attention_backward if is_watched(tensors[0]) else _compute_backward
+        function = torch.ops.anyorder.segment_attention_backward if is_watched(*tensors[:3]) else _compute_backward
         grads = function(*tensors, *ctx.options, *(outputs or given), *given)
     return *grads, *[None] * 8
 
