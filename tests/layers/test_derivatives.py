@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch.func import functional_call, grad, jacrev, stack_module_state, vmap
+from torch.autograd import forward_ad
+from torch.func import functional_call, grad, jacrev, jvp, stack_module_state, vmap
 
 from anyorder import (
     Elu,
@@ -83,6 +84,22 @@ def test_torch_func_sees_through_a_layer(kernel):
     jacobian = jacrev(lambda rows: layer(Features.of_rows(index, rows)).rows)(x)
     again = torch.autograd.functional.jacobian(lambda rows: layer(Features.of_rows(index, rows)).rows, x)
     torch.testing.assert_close(jacobian, again)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_torch_func_and_tangents_see_through_rows_in_any_order(kernel):
+    layer, pairs = attention(**KERNELS[kernel]), graph().tuples
+    index = SparseIndexSet(pairs[torch.randperm(len(pairs), generator=torch.Generator().manual_seed(0))], num_nodes=3)
+    x = rows_of(index)
+    tangent = torch.linspace(-1, 1, x.numel(), dtype=x.dtype).view_as(x)
+
+    def run(rows):
+        return layer(Features.of_rows(index, rows)).rows
+
+    expected = torch.autograd.functional.jvp(run, x, tangent)[1]
+    torch.testing.assert_close(jvp(run, (x,), (tangent,))[1], expected)
+    with forward_ad.dual_level():
+        torch.testing.assert_close(forward_ad.unpack_dual(run(forward_ad.make_dual(x, tangent))).tangent, expected)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

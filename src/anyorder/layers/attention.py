@@ -27,7 +27,7 @@ from anyorder.layers.named_kernels import Coupling, Kernels, check_kernels
 from anyorder.layers.projection import PointwiseProjection, init_uniform
 from anyorder.layers.recompute import in_parts
 from anyorder.layouts import Features, Grouped, IndexSet
-from anyorder.ops.backends import is_transformed
+from anyorder.layouts.memory import is_transformed
 from anyorder.ops.dropout import Dropout
 from anyorder.ops.features import FeatureMap
 from anyorder.ops.gather import Parts, add_product, project

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 Built = TypeVar("Built")
 
@@ -77,6 +78,12 @@ def kept(build: Callable[[Any], Built]) -> cached_property[Built]:
 
 is_exported = torch.compiler.is_exporting
 """Whether a graph is exported: plans become part of it, sizes are symbols, and no choice may hang on a number."""
+
+
+def is_transformed() -> bool:
+    """Whether torch.func or forward-mode differentiation looks inside: plain tensor operations alone can be batched, carry
+    tangents and be differentiated again."""
+    return bool(torch._C._are_functorch_transforms_active()) or forward_ad._current_level >= 0
 
 
 def repeat_numbers(counts: Tensor, total: int) -> Tensor:

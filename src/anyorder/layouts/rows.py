@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from anyorder.layouts.memory import is_exported
+from anyorder.layouts.memory import is_exported, is_transformed
 
 
 class _Deal(torch.autograd.Function):
@@ -45,7 +45,7 @@ def deal(rows: Tensor, places: Sequence[Tensor]) -> tuple[Tensor, ...]:
     >>> [part.tolist() for part in deal(torch.tensor([10, 20, 30]), [torch.tensor([2]), torch.tensor([0, 1])])]
     [[30], [10, 20]]
     """
-    if is_exported():
+    if is_exported() or is_transformed():
         return tuple(rows.index_select(0, place) for place in places)
     parts: tuple[Tensor, ...] = _Deal.apply(rows, *places)
     return parts
@@ -57,5 +57,7 @@ def collect(parts: Sequence[Tensor], places: Sequence[Tensor]) -> Tensor:
     >>> collect([torch.tensor([30]), torch.tensor([10, 20])], [torch.tensor([2]), torch.tensor([0, 1])]).tolist()
     [10, 20, 30]
     """
+    if is_transformed():
+        return torch.cat([*parts]).index_select(0, torch.cat([*places]).argsort())
     rows: Tensor = _Collect.apply(*parts, *places)
     return rows

@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
 BACKENDS = ("auto", "reference", "numba", "products", "triton")
 COMPILING = ("background", "wait", "never")
@@ -113,12 +112,6 @@ def is_watched(*tensors: Tensor) -> bool:
         or torch._C._autograd._profiler_enabled()
         or any(type(tensor) is not Tensor for tensor in tensors)
     )
-
-
-def is_transformed() -> bool:
-    """Whether torch.func or forward-mode differentiation looks inside: plain tensor operations alone can be batched, carry
-    tangents and be differentiated again."""
-    return bool(torch._C._are_functorch_transforms_active()) or forward_ad._current_level >= 0
 
 
 class Compiled:

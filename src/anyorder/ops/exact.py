@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from anyorder.layouts import Exact, Queries, Segments
-from anyorder.ops.backends import is_transformed, use_backend
+from anyorder.layouts.memory import is_transformed
+from anyorder.ops.backends import use_backend
 from anyorder.ops.features import FeatureMap, Problem
 from anyorder.ops.segment import choose, segment_attention
 

@@ -11,8 +11,8 @@ from torch.nn import functional
 from anyorder.algebra import SetPartition
 from anyorder.algebra.program import Project
 from anyorder.layouts import Spread
-from anyorder.layouts.memory import is_exported
-from anyorder.ops.backends import INSTALLED, Compiled, backend_of, choice, is_transformed
+from anyorder.layouts.memory import is_exported, is_transformed
+from anyorder.ops.backends import INSTALLED, Compiled, backend_of, choice
 from anyorder.ops.compiling import build_rows, build_rows_ahead
 
 Parts = dict[SetPartition, Tensor]

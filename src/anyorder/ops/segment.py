@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from anyorder.layouts import Queries, Segments, Single
-from anyorder.layouts.memory import is_exported
+from anyorder.layouts.memory import is_exported, is_transformed
 from anyorder.ops import segment_products
-from anyorder.ops.backends import INSTALLED, backend_of, choice, is_transformed, is_watched
+from anyorder.ops.backends import INSTALLED, backend_of, choice, is_watched
 from anyorder.ops.features import FeatureMap, Problem
 from anyorder.ops.gather import highest_of, read_rows
 

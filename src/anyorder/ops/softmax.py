@@ -8,8 +8,8 @@ from torch.nn.functional import scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
 from anyorder.layouts import EntryPairs, Tile, Tiling
-from anyorder.layouts.memory import is_exported
-from anyorder.ops.backends import choice, is_transformed
+from anyorder.layouts.memory import is_exported, is_transformed
+from anyorder.ops.backends import choice
 from anyorder.ops.gather import highest_of
 
 SMALL = 2**16
