@@ -17,7 +17,7 @@ def features(order: int) -> Features:
     """Enough nodes for the operator to work with products of matrices."""
     generator = torch.Generator().manual_seed(order)
     if order == 1:
-        index = CompleteIndexSet(1, torch.tensor([120, 3]))
+        index = CompleteIndexSet(1, torch.tensor([60, 3]))
     else:
         nodes = torch.arange(60)
         edges = torch.stack([nodes, (nodes + 1) % 60], 1)

@@ -22,8 +22,10 @@ def outputs(layer, given, backend, dtype):
         return [answers.detach(), *torch.autograd.grad(answers.square().sum(), [rows, *layer.parameters()])]
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 2e-5), (torch.float64, 1e-11)])
-@pytest.mark.parametrize(("kernel", "normalize"), [("relu", True), ("elu", False)])
+@pytest.mark.parametrize(
+    ("kernel", "normalize", "dtype", "tolerance"),
+    [("relu", True, torch.float32, 2e-5), ("elu", False, torch.float64, 1e-11)],
+)
 def test_equals_the_reference(kernel, normalize, dtype, tolerance, monkeypatch):
     monkeypatch.setattr("anyorder.ops.segment_cpu.PIECE", 16)  # so that groups are cut, too
     torch.manual_seed(0)
