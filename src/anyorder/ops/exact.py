@@ -7,7 +7,7 @@ for the backward pass but the norms.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from itertools import starmap
 from typing import Any
 
@@ -78,7 +78,7 @@ def _forward(*given: Any) -> Pair:
     problems = _posed((query, key, value), known, features)
     version = _choose(problems)
     if version != "numba":
-        with use_backend("reference") if version == "reference" else nullcontext():  # not the loops of other calls
+        with _without_other_loops(version):
             found, norms = _composite(query, key, value, known, features, normalize)
         return found, norms.contiguous()
     from anyorder.ops import segment_cpu
@@ -103,6 +103,11 @@ def _choose(problems: Sequence[Problem]) -> str:
     largest = max(problems, key=lambda each: each.size)
     version, kinds = choose(largest, added=True), {part.dtype for part in (largest.query, largest.key, largest.value)}
     return "double" if version == "numba" and kinds not in ({torch.float32}, {torch.float64}) else version
+
+
+def _without_other_loops(version: str) -> AbstractContextManager[None]:
+    """While loops that add are compiled, those that write are not: they would be compiled for nothing."""
+    return use_backend("reference") if version == "reference" else nullcontext()
 
 
 @_forward.register_fake
@@ -148,7 +153,7 @@ def _grads(
         for sign, problem in zip(known.signs, problems, strict=True):
             segment_cpu.backward(problem, grad, grad_norms, grad, grad_norms, added, sign)
         return [made.to(part.dtype) for made, part in zip(added, inputs, strict=True)]
-    with use_backend("reference") if version == "reference" else nullcontext():
+    with _without_other_loops(version):
         return _grads_by_term(inputs, known, features, grad, grad_norms)
 
 
