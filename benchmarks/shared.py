@@ -11,9 +11,8 @@ import torch
 
 from anyorder.bench import alternate, isolated, peak_memory
 from anyorder.bench.fits import aligned
-from anyorder.bench.measure import resident_memory
 from anyorder.bench.models import Workload
-from anyorder.ops.allocation import keep_freed_memory, return_freed_memory
+from anyorder.ops.allocation import keep_freed_memory, resident_memory, return_freed_memory
 from anyorder.ops.backends import wait_for_loops
 
 

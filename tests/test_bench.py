@@ -7,7 +7,6 @@ import sys
 import time
 from collections import Counter
 from itertools import groupby
-from pathlib import Path
 
 import pytest
 import torch
@@ -17,7 +16,7 @@ from anyorder.bench import barabasi_albert, executed_products, isolated, measure
 from anyorder.bench.fits import curves, draw, exponent, table
 from anyorder.bench.isolation import ProcessOutcome
 from anyorder.bench.layer import compare, list_products, report
-from anyorder.bench.measure import Timing, alternate, resident_memory
+from anyorder.bench.measure import Timing, alternate
 from anyorder.bench.models import MODELS, HigherOrder, find_models
 from anyorder.bench.products import Product
 from anyorder.bench.scaling import Case, Limits, Row, Sample, read_rows, run_case, run_scaling, summarise, write_rows
@@ -389,11 +388,3 @@ class TestCommands:
         out = ["--out", str(tmp_path)] if arguments[0] == "scaling" else []
         assert main(["bench", *arguments, *out]) == 1
         assert message in capsys.readouterr().err
-
-
-def test_resident_memory_is_that_of_this_process():
-    pages = Path("/proc/self/statm")
-    if not pages.exists():
-        pytest.skip("this system does not say how much memory a process has")
-    known = int(pages.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    assert resident_memory() == pytest.approx(known, rel=0.1)

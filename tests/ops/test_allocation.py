@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from anyorder.ops.allocation import resident_memory
+from forked import run_script
 
 SCRIPT = """
 import resource, sys, torch
@@ -43,8 +47,7 @@ def test_kept_memory_is_used_again(monkeypatch):
 
 RETURNING = """
 import sys, torch
-from anyorder.bench.measure import resident_memory
-from anyorder.ops.allocation import return_freed_memory
+from anyorder.ops.allocation import resident_memory, return_freed_memory
 
 if sys.argv[1] == "return":
     assert return_freed_memory()
@@ -65,3 +68,33 @@ def test_returned_memory_leaves_no_holes(monkeypatch):
         ended = subprocess.run([sys.executable, "-c", RETURNING, how], capture_output=True, text=True, check=True)
         held[how] = int(ended.stdout)
     assert held["return"] < 2 * 2**22 < 16 * 2**22 < held["default"], held
+
+
+GROWING = """
+import sys, torch
+from anyorder.ops.allocation import keep_freed_memory, resident_memory, without_holes
+
+assert keep_freed_memory()
+before, kept = resident_memory(), []
+for number in range(100) if sys.argv[1] == "default" else without_holes(range(100)):
+    batch = torch.ones(2**21 + 2**13 * number)  # 8 MB, and more than any before: it fits into no hole
+    kept.append(torch.ones(2**12))  # lies above the batch, which leaves a hole
+    del batch
+print(resident_memory() / before)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc alone can be told")
+def test_a_long_loop_of_batches_of_varying_sizes_holds_no_more_than_at_first(monkeypatch):
+    for name in [name for name in os.environ if name.startswith("MALLOC_")]:
+        monkeypatch.delenv(name)
+    grown = {how: float(run_script(GROWING, [how]).stdout) for how in ("without", "default")}
+    assert grown["without"] < 1.8 < 2.5 < grown["default"], grown
+
+
+def test_resident_memory_is_that_of_this_process():
+    pages = Path("/proc/self/statm")
+    if not pages.exists():
+        pytest.skip("this system does not say how much memory a process has")
+    known = int(pages.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    assert resident_memory() == pytest.approx(known, rel=0.1)

@@ -14,7 +14,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import torch
 
-from anyorder.bench.measure import reserved_memory
+from anyorder.ops.allocation import reserved_memory
 
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import resource
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -15,9 +13,10 @@ from typing import Any, Literal
 from unittest import mock
 
 from anyorder.layouts import IndexSet, Plan
+from anyorder.ops.allocation import most_memory, resident_memory
 
 Clock = Literal["wall", "cpu"]
-_STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+_CLEAR = Path("/proc/self/clear_refs")
 
 
 @dataclass(frozen=True)
@@ -76,16 +75,6 @@ def _once(work: Callable[[], object]) -> tuple[float, float]:
     return time.perf_counter() - wall, time.process_time() - cpu
 
 
-def resident_memory() -> int:
-    """Bytes of this process that are in memory now; where the system does not say, the most there ever were."""
-    return _status("VmRSS") if _STATUS.exists() else _most_ever()
-
-
-def reserved_memory() -> int:
-    """Bytes that this process has asked for to write to, which is what limits of memory count."""
-    return _status("VmData") if _STATUS.exists() else _most_ever()
-
-
 @dataclass
 class Peak:
     """The most memory that a stretch of work took: ``bytes`` above what was there before, known when it is over."""
@@ -106,18 +95,7 @@ def peak_memory(base: int | None = None) -> Iterator[Peak]:
     try:
         yield peak
     finally:
-        peak.bytes = max(0, (_status("VmHWM") if _STATUS.exists() else _most_ever()) - base)
-
-
-def _status(name: str) -> int:
-    for line in _STATUS.read_text().splitlines():
-        if line.startswith(name + ":"):
-            return int(line.split()[1]) * 1024
-    raise OSError(f"{_STATUS} has no line {name}")
-
-
-def _most_ever() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        peak.bytes = max(0, most_memory() - base)
 
 
 @dataclass

@@ -14,12 +14,12 @@ import torch
 
 from anyorder.bench.graphs import barabasi_albert
 from anyorder.bench.isolation import ProcessOutcome, isolated
-from anyorder.bench.measure import Timing, measure, peak_memory, planning, resident_memory
+from anyorder.bench.measure import Timing, measure, peak_memory, planning
 from anyorder.bench.models import MODELS, Workload
 from anyorder.errors import InputError, reading
 from anyorder.extras import require
 from anyorder.layouts import SparseIndexSet
-from anyorder.ops.allocation import keep_freed_memory, return_freed_memory
+from anyorder.ops.allocation import keep_freed_memory, resident_memory, return_freed_memory
 
 SIZES = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 NOT_TRIED = "not tried"

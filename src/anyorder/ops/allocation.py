@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
 
+T = TypeVar("T")
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX = -1, -3, -4
+_STATUS = Path("/proc/self/status")
+_FIRST = 8
+"""Items of a loop after which its memory has found its size."""
 
 
 def keep_freed_memory() -> bool:
@@ -27,6 +36,55 @@ def return_freed_memory() -> bool:
     environment says stands.
     """
     return _tell((_MMAP_THRESHOLD, 2**20), (_TRIM_THRESHOLD, 2**20))
+
+
+def without_holes(items: Iterable[T], *, growth: float = 1.5) -> Iterator[T]:
+    """The items of a long loop, whose memory stays bounded: free memory goes back to the system now and then.
+
+    Batches of varying sizes leave holes in a heap that keeps freed memory, and a tensor that fits into none of them makes
+    the heap grow. Holes are given back whenever the process holds ``growth`` times what it did after the first items.
+
+    >>> list(without_holes(range(3)))
+    [0, 1, 2]
+    """
+    most = math.inf
+    for number, item in enumerate(items):
+        yield item
+        if number == _FIRST:
+            most = growth * resident_memory()
+        elif number > _FIRST and resident_memory() > most:
+            _give_back()
+
+
+def resident_memory() -> int:
+    """Bytes of this process that are in memory now; where the system does not say, the most there ever were."""
+    return _status("VmRSS")
+
+
+def reserved_memory() -> int:
+    """Bytes that this process has asked for to write to, which is what limits of memory count."""
+    return _status("VmData")
+
+
+def most_memory() -> int:
+    """The most bytes of this process that were in memory at a time."""
+    return _status("VmHWM")
+
+
+def _status(name: str) -> int:
+    if not _STATUS.exists():
+        import resource  # Windows has none
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    for line in _STATUS.read_text().splitlines():
+        if line.startswith(name + ":"):
+            return int(line.split()[1]) * 1024
+    raise OSError(f"{_STATUS} has no line {name}")
+
+
+def _give_back() -> None:
+    with suppress(OSError, AttributeError):  # another C library
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _tell(*settings: tuple[int, int]) -> bool:

@@ -21,6 +21,7 @@ from anyorder.experiments.graphs.readers.tables import read_table
 from anyorder.experiments.graphs.shapes import GraphShapes
 from anyorder.experiments.graphs.values import GraphSet
 from anyorder.files import replacing
+from anyorder.ops.allocation import without_holes
 from anyorder.training.answers import finite_answers
 
 ALL_PAIRS, SHOWN = 2_000, 1_000
@@ -47,7 +48,7 @@ def judge(
     made = []
     with torch.inference_mode():
         step = 1 if shapes.level == "links" else 256
-        for start in range(0, len(part), step):
+        for start in without_holes(range(0, len(part), step)):
             numbers = range(start, min(start + step, len(part)))
             raw = finite_answers(model(part.batch(numbers, config.inputs))[0], shapes.level)
             made.append(goal.answers(raw))

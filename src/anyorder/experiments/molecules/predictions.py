@@ -21,6 +21,7 @@ from anyorder.experiments.molecules.sources import MoleculeTable
 from anyorder.experiments.molecules.store import Molecule
 from anyorder.extras import require
 from anyorder.files import replacing
+from anyorder.ops.allocation import without_holes
 from anyorder.training.answers import finite_answers
 from anyorder.training.run import PredictRequest
 
@@ -101,7 +102,7 @@ def _write(table: MoleculeTable, writer: Any, predict: Predict, outcome: RowOutc
         if clash:
             raise ValueError(f"{table.path} has a column {clash[0]!r} already: rename it to make room for the predictions")
         writer.writerow([*header, *names])
-        while chunk := list(islice(lines, CHUNK_ROWS)):
+        for chunk in without_holes(iter(lambda: list(islice(lines, CHUNK_ROWS)), [])):
             molecules, places, problems = read_molecules([cells[place].strip() for _, cells in chunk])
             columns = predict(molecules) if molecules else {}
             found = dict(zip(places, zip(*columns.values(), strict=True), strict=True)) if molecules else {}

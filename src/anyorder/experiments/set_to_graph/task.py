@@ -26,6 +26,7 @@ from anyorder.experiments.set_to_graph.sets import SetBatch, SetSample, SetShape
 from anyorder.experiments.set_to_graph.writers import write_predictions
 from anyorder.extras import require
 from anyorder.files import file_digest
+from anyorder.ops.allocation import without_holes
 from anyorder.training.answers import finite_answers
 from anyorder.training.config import configurable
 from anyorder.training.parts import fold_parts
@@ -278,7 +279,7 @@ def _logits(model: nn.Module, sets: Iterable[SetSample | None]) -> Iterator[Answ
     columns = (progress.TextColumn("predicting"), progress.MofNCompleteColumn(), progress.TimeElapsedColumn())
     with torch.inference_mode(), progress.Progress(*columns, transient=True) as bar:
         task = bar.add_task("predicting", total=None)
-        for group in batches_by_pairs(sets):
+        for group in without_holes(batches_by_pairs(sets)):
             points = [SetSample(sample.points) for sample in group if sample is not None]
             batch = collate_sets(points) if points else None
             logits = None if batch is None else finite_answers(model(batch), "pairs of points")
