@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from anyorder.ops.allocation import resident_memory
+from anyorder.ops import allocation
+from anyorder.ops.allocation import Holes, resident_memory
 from forked import run_script
 
 SCRIPT = """
@@ -98,3 +99,14 @@ def test_resident_memory_is_that_of_this_process():
         pytest.skip("this system does not say how much memory a process has")
     known = int(pages.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     assert resident_memory() == pytest.approx(known, rel=0.1)
+
+
+def test_batches_that_need_more_get_more(monkeypatch):
+    held, given = [100], []
+    monkeypatch.setattr(allocation, "resident_memory", lambda: held[0])
+    monkeypatch.setattr(allocation, "_give_back", lambda: given.append(held[0]))
+    holes = Holes(growth=1.5)
+    for number in range(100):
+        held[0] = 100 if number < 10 else 400  # what is needed, not holes
+        holes.after_item()
+    assert holes.most > 400 and len(given) <= 4

@@ -38,22 +38,40 @@ def return_freed_memory() -> bool:
     return _tell((_MMAP_THRESHOLD, 2**20), (_TRIM_THRESHOLD, 2**20))
 
 
-def without_holes(items: Iterable[T], *, growth: float = 1.5) -> Iterator[T]:
-    """The items of a long loop, whose memory stays bounded: free memory goes back to the system now and then.
+class Holes:
+    """Keeps the memory of a long loop bounded: free memory goes back to the system now and then.
 
     Batches of varying sizes leave holes in a heap that keeps freed memory, and a tensor that fits into none of them makes
-    the heap grow. Holes are given back whenever the process holds ``growth`` times what it did after the first items.
+    the heap grow. Holes are given back when the process holds ``growth`` times what it did after the first items; where
+    that comes too often, batches need more, and it may hold ``growth`` times as much again.
+    """
+
+    def __init__(self, growth: float = 1.5) -> None:
+        self.growth, self.most = growth, math.inf
+        self.items = self.last = 0
+
+    def after_item(self) -> None:
+        """To be called after each item of the loop."""
+        self.items += 1
+        if self.items == _FIRST:
+            self.most = self.growth * resident_memory()
+        elif self.items > _FIRST and resident_memory() > self.most:
+            _give_back()
+            if self.items - self.last < _FIRST:
+                self.most *= self.growth
+            self.last = self.items
+
+
+def without_holes(items: Iterable[T]) -> Iterator[T]:
+    """The items of a long loop whose memory stays bounded, by ``Holes``.
 
     >>> list(without_holes(range(3)))
     [0, 1, 2]
     """
-    most = math.inf
-    for number, item in enumerate(items):
+    holes = Holes()
+    for item in items:
         yield item
-        if number == _FIRST:
-            most = growth * resident_memory()
-        elif number > _FIRST and resident_memory() > most:
-            _give_back()
+        holes.after_item()
 
 
 def resident_memory() -> int:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from anyorder.layers import redraw_features
+from anyorder.ops.allocation import Holes
 from anyorder.training.config import to_data
 from anyorder.training.run import Run
 from anyorder.training.states import MARK
@@ -36,6 +37,7 @@ class TaskModule(pl.LightningModule):
         """Epoch and batch from which a saved state resumes."""
         self._collected: dict[str, list[dict[str, Tensor]]] = {}
         self._losses = (0.0, 0)  # sum over items and number of items since the last epoch's end
+        self._holes = Holes(growth=2.0)
         self._items = 0  # since the last optimiser step
         self._average: list[AveragedModel] = []  # in a list: its weights are not trained
         self._restored: dict[str, Any] | None = None
@@ -77,6 +79,9 @@ class TaskModule(pl.LightningModule):
         position = self.trainer.fit_loop.epoch_loop.total_batch_idx
         torch.manual_seed(((self.run.seed * 1_000_003 + position) * 65_537 + self.global_rank) % 2**63)
         redraw_features(self.model, self.global_step)
+
+    def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
+        self._holes.after_item()
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
         loss = self.run.task.loss(self.model, batch)
@@ -130,6 +135,7 @@ class TaskModule(pl.LightningModule):
     def _collect(self, split: str, batch: Any, model: nn.Module) -> None:
         rows = self.run.task.evaluate(model, batch)
         self._collected.setdefault(split, []).append({name: _plain(value) for name, value in rows.items()})
+        self._holes.after_item()
 
     def on_validation_epoch_end(self) -> None:
         self.evaluated = self._finish("valid")
