@@ -44,3 +44,19 @@ def test_an_mlp_in_place_reaches_the_layers(name):
     )
     inner = [(a, b) for a, b in zip(lean, full, strict=True) if a.order_out == 2]
     assert inner and all(len(a.widen.classes) == 2 and len(b.widen.classes) == 5 for a, b in inner)
+
+
+@pytest.mark.parametrize("name", ["chains", "molecules", "sets to graphs"])
+def test_attention_without_a_direct_part_and_a_narrow_mlp_reach_the_layers(name):
+    model = BUILD[name](direct=False, channels_hidden=5)
+    layers = [module for module in model.modules() if isinstance(module, EncoderLayer)]
+    inner = [layer for layer in layers if layer.order_in == layer.order_out]
+    assert inner and all(layer.widen.channels_out == 5 for layer in inner)
+    assert all(cls.kind != "pointwise" for layer in inner for cls in layer.attention.classes)
+
+
+@pytest.mark.parametrize("direct", [True, False])
+def test_a_loader_prepares_what_the_layers_of_molecules_ask_for(direct):
+    settings = MoleculeEncoder(layers=1, channels=16, sharing="keys and queries", direct=direct)
+    inner = next(module for module in settings.network(1).modules() if isinstance(module, EncoderLayer))
+    assert inner.attention.program_same in settings.inputs.inner_programs()

@@ -122,6 +122,37 @@ def test_an_mlp_in_place_lets_no_entry_look_at_another(order):
     assert counts[0] == counts[1] if order == 1 else counts[0] < counts[1]
 
 
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("kernel", ["softmax", "relu"])
+def test_attention_without_a_direct_part_is_the_full_one_with_zero_weights_there(order, kernel):
+    sizes = {"order_in": order, "order_out": order, "channels": 4, "heads": 2, "head_channels": 2, "kernel": kernel}
+    full, lean = EncoderLayer(**sizes).double(), EncoderLayer(**sizes, direct=False).double()
+    assert all("direct" not in str(step) for step in lean.attention.program_same.steps)
+    lean.load_state_dict(full.state_dict(), strict=False)
+    x = random_features(order=order, channels=4)
+    assert not torch.allclose(lean(x).rows, full(x).rows)
+    with torch.no_grad():
+        for name, weight in full.attention.named_parameters():
+            if name.startswith("pointwise."):
+                weight.zero_()
+    torch.testing.assert_close(lean(x).rows, full(x).rows)
+    assert_equivariant(lean, x)
+
+
+def test_where_no_residual_is_added_the_direct_part_stays():
+    sizes = {"channels": 4, "heads": 2, "head_channels": 2, "direct": False}
+    kinds = [
+        {cls.kind for cls in EncoderLayer(**sizes, **given).attention.classes}
+        for given in (
+            {"order_in": 1, "order_out": 2},
+            {"order_in": 2, "order_out": 2, "residual": False},
+            {"order_in": 0, "order_out": 0},
+            {"order_in": 2, "order_out": 2},
+        )
+    ]
+    assert ["pointwise" in some for some in kinds] == [True, True, True, False]
+
+
 def test_wrong_settings_are_refused():
     with pytest.raises(ValueError, match="mlp_classes must be pointwise classes of order 2, got 'all'"):
         EncoderLayer(order_in=2, order_out=2, channels=4, heads=2, head_channels=2, mlp_classes="all")

@@ -69,6 +69,8 @@ def encoder_layer(
     sharing: Sharing = "none",
     output_rank: int | None = None,
     mlp_classes: Lightweight = "pointwise",
+    direct: bool = True,
+    channels_hidden: int | None = None,
     seed: int = 0,
 ) -> tuple[EncoderLayer, Features]:
     """Enc_2->2(channels, head_channels, heads) with a kernel, and features on a Barabasi-Albert graph."""
@@ -84,6 +86,8 @@ def encoder_layer(
         sharing=sharing,
         output_rank=output_rank,
         mlp_classes=mlp_classes,
+        direct=direct,
+        channels_hidden=channels_hidden,
     )
     index = barabasi_albert(edges, seed=seed)
     return layer, Features(index, torch.randn(index.num_entries, channels))

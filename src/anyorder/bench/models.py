@@ -58,6 +58,8 @@ class HigherOrder:
     coupling: Coupling | None = None
     sharing: Sharing = "none"
     mlp_classes: Lightweight = "pointwise"
+    direct: bool = True
+    channels_hidden: int | None = None
 
     def build(self) -> nn.Module:
         orders = (2,) * LAYERS + (0,)
@@ -75,6 +77,8 @@ class HigherOrder:
             coupling=self.coupling,
             sharing=self.sharing,
             mlp_classes=self.mlp_classes,
+            direct=self.direct,
+            channels_hidden=self.channels_hidden,
         )
 
     def on(self, graph: SparseIndexSet, model: nn.Module | None = None) -> Workload:

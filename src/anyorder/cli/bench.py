@@ -68,6 +68,10 @@ def _add_layer(kinds: Any) -> None:
     parser.add_argument("--output-rank", type=int, metavar="R", help="rank of the output matrices (default: whole)")
     text = "classes of the MLP: pointwise, or 'pointwise, in place', each entry by itself (default: pointwise)"
     parser.add_argument("--mlp-classes", choices=LIGHTWEIGHT, default="pointwise", metavar="WHAT", help=text)
+    text = "leave the pointwise part out of attention (default: it has one)"
+    parser.add_argument("--no-direct", dest="direct", action="store_false", help=text)
+    text = "width inside the MLP (default: that of the layer)"
+    parser.add_argument("--channels-hidden", type=int, metavar="C", help=text)
     parser.add_argument("--step", action="store_true", help="measure forward and backward passes, too")
     _add_clock(parser)
     parser.set_defaults(run=_layer)
@@ -112,16 +116,18 @@ def _layer(args: argparse.Namespace) -> int:
     from anyorder.bench.layer import compare_layer, encoder_layer, list_products, report
     from anyorder.ops.backends import wait_for_loops
 
-    _check(args, "channels", "edges", "heads", "head_channels", "output_rank", "threads")
+    _check(args, "channels", "edges", "heads", "head_channels", "output_rank", "channels_hidden", "threads")
     wait_for_loops()
     torch.set_num_threads(args.threads)
-    names = ("channels", "edges", "heads", "head_channels", "coupling", "sharing", "output_rank", "mlp_classes")
-    layer, x = encoder_layer(**{name: getattr(args, name) for name in names})
+    names = ("channels", "edges", "heads", "head_channels", "coupling", "sharing", "output_rank", "mlp_classes", "direct")
+    layer, x = encoder_layer(**{name: getattr(args, name) for name in (*names, "channels_hidden")})
     found = compare_layer(layer, x, step=args.step, clock=args.clock)
     size = f"{x.index.num_entries - x.num_nodes:,} directed edges, {x.num_nodes:,} nodes"
     print(f"Enc_2->2({args.channels}, {args.head_channels}, {args.heads}), {args.coupling}, on {size}")
     weights = sum(weight.numel() for weight in layer.parameters())
-    print(f"sharing: {args.sharing}; MLP: {args.mlp_classes}; {weights:,} parameters")
+    hidden = f"{args.mlp_classes}, {layer.widen.channels_out} channels inside"
+    direct = "with" if args.direct else "without"
+    print(f"sharing: {args.sharing}; attention {direct} a pointwise part; MLP: {hidden}; {weights:,} parameters")
     for each in found:
         total = sum(count * product.operations for product, count in each.products.items()) / 1e6
         print(f"\nmatrix products of the {each.name}: {total:,.1f} MFLOP\n{list_products(each.products)}")

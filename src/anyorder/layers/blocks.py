@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from anyorder.algebra import Selection, Sharing, select
+from anyorder.algebra import EquivalenceClass, Selection, Sharing, select
 from anyorder.layers.attention import EquivariantAttention
 from anyorder.layers.linear import EquivariantLinear, lightweight_mlp
 from anyorder.layers.module import FeatureModule, check_input, check_positive
@@ -35,6 +35,8 @@ class EncoderLayer(FeatureModule):
         channels_hidden: width inside the MLP (default: ``channels``).
         mlp_classes: pointwise classes of the MLP. ``"pointwise"`` (default) is the layer of the paper; with ``"pointwise, in
             place"`` each entry transforms itself alone, as in other Transformers, at less than half the cost for order 2.
+        direct: whether attention has a pointwise part. Without one, an entry reads its nodes and its reversal in the MLP
+            alone; layers that add no residual keep theirs, since nothing else passes an entry on.
         norm: LayerNorm before attention and MLP.
         residual: add the input where it has the output's index set.
         recompute: go part by part, and recompute most of what the backward pass needs there (default: where attention
@@ -61,6 +63,7 @@ class EncoderLayer(FeatureModule):
         sharing: Sharing = "none",
         output_rank: int | None = None,
         mlp_classes: Selection = "pointwise",
+        direct: bool = True,
     ) -> None:
         super().__init__()
         self.order_in, self.order_out = order_in, order_out
@@ -78,7 +81,7 @@ class EncoderLayer(FeatureModule):
             coupling=coupling,
             normalize=normalize,
             dropout=dropout,
-            classes=classes,
+            classes=attended(order_in, order_out, classes, direct or not residual),
             sharing=sharing,
             output_rank=output_rank,
             recompute=recompute,
@@ -122,3 +125,15 @@ class EncoderLayer(FeatureModule):
     def _between(self, hidden: Tensor) -> Tensor:
         hidden = self.activation(hidden)
         return self.dropout(hidden) if self.dropout.p else hidden
+
+
+def attended(order_in: int, order_out: int, chosen: Selection, direct: bool) -> tuple[EquivalenceClass, ...]:
+    """The classes of a layer's attention: all that were chosen, or without the pointwise ones where a residual may stand in.
+
+    >>> len(attended(2, 2, "all", True)), len(attended(2, 2, "all", False)), len(attended(1, 2, "all", False))
+    (15, 10, 5)
+    """
+    every = select(order_in, order_out, chosen)
+    if direct or order_in != order_out:
+        return every
+    return tuple(cls for cls in every if cls.kind != "pointwise") or every

@@ -32,7 +32,7 @@ class Encoder(FeatureModule):
         order_in: order of the input.
         orders: order after each layer.
         channels_out: width of the head; None leaves the head out.
-        kernel, coupling, classes, dropout, recompute, sharing, output_rank, mlp_classes: as in ``EncoderLayer``.
+        kernel, coupling, classes, dropout, recompute, sharing, output_rank, mlp_classes, direct: as in ``EncoderLayer``.
     """
 
     def __init__(
@@ -54,6 +54,7 @@ class Encoder(FeatureModule):
         sharing: Sharing = "none",
         output_rank: int | None = None,
         mlp_classes: Selection = "pointwise",
+        direct: bool = True,
     ) -> None:
         super().__init__()
         steps = _check_steps(order_in, orders)
@@ -80,6 +81,7 @@ class Encoder(FeatureModule):
                 sharing=sharing,
                 output_rank=output_rank,
                 mlp_classes=mlp_classes,
+                direct=direct,
             )
             for k, l in steps
         )

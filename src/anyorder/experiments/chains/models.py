@@ -51,6 +51,8 @@ class GraphEncoder(ModelConfig):
     sharing: Sharing = "none"
     output_rank: int | None = None
     mlp_classes: Lightweight = "pointwise"
+    direct: bool = True
+    channels_hidden: int | None = None
 
     def build(self, shapes: ChainShapes) -> nn.Module:
         return OnNodes(
@@ -69,6 +71,8 @@ class GraphEncoder(ModelConfig):
                 sharing=self.sharing,
                 output_rank=self.output_rank,
                 mlp_classes=self.mlp_classes,
+                direct=self.direct,
+                channels_hidden=self.channels_hidden,
             )
         )
 

@@ -11,6 +11,7 @@ import torch
 from anyorder.algebra import Lightweight, Program, Sharing, attention_program, classes, linear_program, select
 from anyorder.experiments.molecules.batch import CollateMolecules, MoleculeBatch
 from anyorder.experiments.molecules.store import Molecule
+from anyorder.layers.blocks import attended
 from anyorder.layouts import CompleteIndexSet, IndexSet, SparseIndexSet
 
 Layer = Literal["relaxed", "exact", "softmax", "linear"]
@@ -30,14 +31,33 @@ class MoleculeInputs:
     position_channels: int = 0
     sharing: Sharing = "none"
     mlp_classes: Lightweight = "pointwise"
+    direct: bool = True
 
     def __call__(self, molecules: Sequence[Molecule]) -> MoleculeBatch:
         batch = CollateMolecules(self.fingerprints, self.position_channels)(molecules)
         if self.order == 0:
             return batch
         index = atoms_and_bonds(batch) if self.order == 2 else CompleteIndexSet(1, batch.sizes)
-        prepare(index, self.layer, self.sharing, self.mlp_classes)
+        self.prepare(index)
         return replace(batch, index=index)
+
+    def prepare(self, index: IndexSet) -> None:
+        """Build the plans of layers on an index set and of a last layer to order 0."""
+        graphs = index.with_order(0)
+        assert graphs is not None
+        for program in self.inner_programs():
+            index.known(program, index)
+        index.known(_last_program(index.order, self.layer), graphs)
+        index.arrange()
+
+    def inner_programs(self) -> list[Program]:
+        """Those of layers from an index set to itself: attention and a lightweight MLP, or linear layers."""
+        order = self.order
+        if self.layer == "linear":
+            return [linear_program(order, order, classes(order, order), "sum")]
+        pools = attended(order, order, "all", self.direct)
+        attention = attention_program(order, order, pools, (self.layer, self.layer), True, self.sharing)
+        return [attention, linear_program(order, order, select(order, order, self.mlp_classes), "sum")]
 
 
 def atoms_and_bonds(batch: MoleculeBatch) -> SparseIndexSet:
@@ -45,25 +65,6 @@ def atoms_and_bonds(batch: MoleculeBatch) -> SparseIndexSet:
     atoms = torch.arange(len(batch.atoms))
     pairs = torch.cat([atoms.expand(2, -1), batch.bond_index], 1).T.contiguous()
     return SparseIndexSet(pairs, num_nodes=len(atoms), node_graph=batch.graph, num_graphs=batch.num_graphs)
-
-
-def prepare(index: IndexSet, layer: Layer, sharing: Sharing = "none", mlp_classes: Lightweight = "pointwise") -> None:
-    """Build the plans of layers on an index set and of a last layer to order 0."""
-    graphs = index.with_order(0)
-    assert graphs is not None
-    for program in _inner_programs(index.order, layer, sharing, mlp_classes):
-        index.known(program, index)
-    index.known(_last_program(index.order, layer), graphs)
-    index.arrange()
-
-
-def _inner_programs(order: int, layer: Layer, sharing: Sharing, mlp_classes: Lightweight) -> list[Program]:
-    """Those of layers from an index set to itself: attention and a lightweight MLP, or linear layers."""
-    every, lightweight = classes(order, order), select(order, order, mlp_classes)
-    if layer == "linear":
-        return [linear_program(order, order, every, "sum")]
-    attention = attention_program(order, order, every, (layer, layer), True, sharing)
-    return [attention, linear_program(order, order, lightweight, "sum")]
 
 
 def _last_program(order: int, layer: Layer) -> Program:

@@ -136,11 +136,13 @@ class MoleculeEncoder(MoleculeModel):
     sharing: Sharing = "none"
     output_rank: int | None = None
     mlp_classes: Lightweight = "pointwise"
+    direct: bool = True
+    channels_hidden: int | None = None
 
     @property
     def inputs(self) -> MoleculeInputs:
         layer: Layer = "softmax" if isinstance(self.kernel, Softmax) else self.coupling or "relaxed"
-        return MoleculeInputs(2, layer, sharing=self.sharing, mlp_classes=self.mlp_classes)
+        return MoleculeInputs(2, layer, sharing=self.sharing, mlp_classes=self.mlp_classes, direct=self.direct)
 
     def network(self, channels_out: int) -> nn.Module:
         inner = [
@@ -157,6 +159,8 @@ class MoleculeEncoder(MoleculeModel):
                 sharing=self.sharing,
                 output_rank=self.output_rank,
                 mlp_classes=self.mlp_classes,
+                direct=self.direct,
+                channels_hidden=self.channels_hidden,
             )
             for _ in range(self.layers)
         ]

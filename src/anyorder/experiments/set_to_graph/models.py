@@ -11,7 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from anyorder.algebra import Lightweight, Sharing, attention_program, classes
+from anyorder.algebra import Lightweight, Sharing, attention_program
 from anyorder.experiments.set_to_graph.baselines.flat_mlp import FlatMLPConfig
 from anyorder.experiments.set_to_graph.baselines.knn_gnn import KnnGraphNetworkConfig
 from anyorder.experiments.set_to_graph.baselines.pairs import PairBasis, PairModel, PairModelConfig, Pooling, mlp
@@ -19,6 +19,7 @@ from anyorder.experiments.set_to_graph.baselines.s2g import SetToGraphConfig
 from anyorder.experiments.set_to_graph.baselines.siamese import SiameseConfig, SiameseTripletConfig
 from anyorder.experiments.set_to_graph.sets import SetBatch, SetSample, SetShapes, collate_sets
 from anyorder.layers import Kernel, Softmax
+from anyorder.layers.blocks import attended
 from anyorder.layouts import CompleteIndexSet, Features, SparseIndexSet
 from anyorder.layouts.memory import outside_inference_mode
 from anyorder.models import Encoder
@@ -43,6 +44,7 @@ class CollateIndexed:
     coupling: Literal["relaxed", "exact"] | None
     """Of a kernel in linear time; None for softmax."""
     sharing: Sharing = "none"
+    direct: bool = True
 
     def __call__(self, samples: Sequence[SetSample]) -> IndexedSets:
         sets = collate_sets(samples)
@@ -55,7 +57,8 @@ class CollateIndexed:
         mode = self.coupling or "softmax"
         for order in (1, 2):
             target = nodes.with_order(order)
-            program = attention_program(1, order, classes(1, order), (mode, mode), order == 1, self.sharing)
+            pools = attended(1, order, "all", self.direct)
+            program = attention_program(1, order, pools, (mode, mode), order == 1, self.sharing)
             nodes.known(program, target)
 
 
@@ -155,6 +158,8 @@ class SetEncoder(PairModelSettings):
     sharing: Sharing = "none"
     output_rank: int | None = None
     mlp_classes: Lightweight = "pointwise"
+    direct: bool = True
+    channels_hidden: int | None = None
 
     def build(self, shapes: SetShapes) -> nn.Module:
         encoder = Encoder(
@@ -171,11 +176,14 @@ class SetEncoder(PairModelSettings):
             sharing=self.sharing,
             output_rank=self.output_rank,
             mlp_classes=self.mlp_classes,
+            direct=self.direct,
+            channels_hidden=self.channels_hidden,
         )
         return PairEncoder(encoder, head=self.head, own_diagonal=self.own_diagonal)
 
     def collate(self) -> Callable[[Sequence[SetSample]], SetBatch]:
-        return CollateIndexed(None if isinstance(self.kernel, Softmax) else self.coupling or "relaxed", self.sharing)
+        coupling = None if isinstance(self.kernel, Softmax) else self.coupling or "relaxed"
+        return CollateIndexed(coupling, self.sharing, self.direct)
 
 
 @configurable
