@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from anyorder import EncoderLayer, Features, RandomFeatures, SparseIndexSet, collate
 from anyorder.bench import planning
-from anyorder.bench.models import LEAN, Workload, perceptron
+from anyorder.bench.models import LEAN, READ_ONCE, Workload, perceptron
 from anyorder.extras import require
 from shared import parser, show, start, step_memory, times
 
@@ -26,6 +26,7 @@ ROWS: dict[str, dict[str, Any]] = {
     "ours, keys and queries shared": {"sharing": "keys and queries"},
     "ours, lean": LEAN,
     "ours, lean, half the hidden width": {**LEAN, "half": True},
+    "ours, read once, half the hidden width": {**READ_ONCE, "half": True},
 }
 
 

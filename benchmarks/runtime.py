@@ -15,7 +15,7 @@ import torch
 
 from anyorder import RandomFeatures
 from anyorder.bench import barabasi_albert, planning
-from anyorder.bench.models import LEAN, MODELS, HigherOrder, Workload
+from anyorder.bench.models import CHANNELS, LEAN, MODELS, READ_ONCE, HigherOrder, Workload
 from shared import parser, show, start, step_memory, times
 
 GPS = "GPS (Performer)"
@@ -24,6 +24,7 @@ ROWS = {
     "exact": HigherOrder("sparse", RandomFeatures(), "exact"),
     "shared": HigherOrder("sparse", RandomFeatures(), "relaxed", "keys and queries"),
     "lean": HigherOrder("sparse", RandomFeatures(), "relaxed", **LEAN),
+    "read once": HigherOrder("sparse", RandomFeatures(), "relaxed", channels_hidden=CHANNELS // 2, **READ_ONCE),
     "lean, exact": HigherOrder("sparse", RandomFeatures(), "exact", **LEAN),
     GPS: MODELS[GPS],
 }

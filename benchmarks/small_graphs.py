@@ -9,17 +9,25 @@ step; what making the plan of a new batch takes stands beside.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 from anyorder import Encoder, Features, RandomFeatures, SparseIndexSet, collate
 from anyorder.bench import planning
-from anyorder.bench.models import LEAN, Workload, perceptron
+from anyorder.bench.models import LEAN, READ_ONCE, Workload, perceptron
 from anyorder.extras import require
 from shared import parser, show, start, times
 
 NODES, LAYERS, HEADS = 23, 4, 4
-ROWS = ("GPS (multihead)", "GPS (Performer)", "ours", "ours, lean")
+ROWS: dict[str, dict[str, Any]] = {
+    "GPS (multihead)": {},
+    "GPS (Performer)": {},
+    "ours": {},
+    "ours, lean": LEAN,
+    "ours, read once": READ_ONCE,
+}
 
 
 def graph(generator: torch.Generator) -> SparseIndexSet:
@@ -64,7 +72,8 @@ def make(name: str, x: Features) -> Workload:
             heads=HEADS,
             head_channels=x.channels // HEADS,
             kernel=RandomFeatures(),
-            **(LEAN if name.endswith("lean") else {}),
+            channels_hidden=x.channels // 2 if name.endswith("once") else None,
+            **ROWS[name],
         )
         return Workload(ours, lambda: ours(x).rows)
     gps = Gps(x.channels, "multihead" if "multihead" in name else "performer")
