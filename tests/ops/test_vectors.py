@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 numba = pytest.importorskip("numba")
+extending = pytest.importorskip("numba.extending")
 
+from anyorder.ops.formulas import Numbers, exp  # noqa: E402
 from anyorder.ops.segment_steps import pointer  # noqa: E402
-from anyorder.ops.vectors import add_outer, add_scaled, dot, product, product_from, scaled  # noqa: E402
+from anyorder.ops.vectors import Writer, add_outer, add_scaled, dot, product, product_from, scaled  # noqa: E402
 
 SIZES = [
     (1, 1, np.float64),
@@ -45,3 +47,33 @@ def test_every_product_is_that_of_numpy(rows, columns, dtype):
     np.testing.assert_array_equal(results[:, columns], before[:, columns])  # nothing is written beyond the end
     np.testing.assert_allclose(changed.reshape(rows, columns), matrix + np.outer(x, y), **near)
     np.testing.assert_allclose(square, (y * y).sum(), **near)
+
+
+@extending.intrinsic(prefer_literal=True)
+def exponential(context, out, x, length):
+    def generate(target, *given):
+        write = Writer(target, *given)
+        for first, width in write.all_registers(length.literal_value):
+            write.write(exp(Numbers(write, write.read(1, first, width))).value, first)
+        return target.get_dummy_value()
+
+    return numba.types.void(out, x, length), generate
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_exponentials_are_those_of_numpy_to_the_last_digits(dtype):
+    @numba.njit
+    def run(out, x):
+        for start in range(0, len(x), 8):
+            exponential(pointer(out, start), pointer(x, start), 8)
+
+    most = np.log(np.finfo(dtype).max)
+    special = [0.0, -0.0, np.inf, -np.inf, np.nan, -1e30, 1e30, most]
+    x = np.concatenate([np.linspace(-1.25 * most, 1.01 * most, 4000), np.linspace(-1, 1, 4000), special]).astype(dtype)
+    out = np.empty_like(x)
+    run(out, x)
+    with np.errstate(over="ignore", under="ignore"):
+        expected = np.exp(x.astype(np.longdouble)).astype(dtype)
+    normal = expected >= np.finfo(dtype).tiny
+    np.testing.assert_allclose(out[normal], expected[normal], rtol=4 * np.finfo(dtype).eps)
+    np.testing.assert_allclose(out[~normal], expected[~normal], atol=np.finfo(dtype).tiny, rtol=0)

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from anyorder.extras import require
-from anyorder.ops import vectors
+from anyorder.ops import formulas, vectors
 from anyorder.ops.activations import ACTIVATIONS, Activation
-from anyorder.ops.vectors import Numbers, Writer, add_outer, add_scaled, dot, product, product_from, scaled
+from anyorder.ops.formulas import FORMULAS, Numbers
+from anyorder.ops.vectors import Writer, add_outer, add_scaled, dot, product, product_from, scaled
 
 numba: Any = require("numba", "fast")
 extending: Any = require("numba.extending", "fast")
@@ -66,7 +67,7 @@ def _prefetch(context, array, offset):  # type: ignore[no-untyped-def]
     return numba.types.void(array, numba.types.intp), generate
 
 
-VERSION = zlib.crc32(Path(__file__).read_bytes() + Path(vectors.__file__).read_bytes())
+VERSION = zlib.crc32(b"".join(Path(file).read_bytes() for file in (__file__, formulas.__file__, vectors.__file__)))
 """Compiled loops are cached by their own file: a change of the steps must change a constant of theirs, too."""
 
 
@@ -78,7 +79,7 @@ def code_of(kind: str) -> int:
 def _bound(kind: Any) -> Activation:
     """The formulas behind a constant, looked up when loops are compiled: those of others are no part of them."""
     found = next(each for name, each in ACTIVATIONS.items() if code_of(name) == kind.literal_value)
-    return found.on(vectors.FORMULAS)
+    return found.on(FORMULAS)
 
 
 @extending.intrinsic(prefer_literal=True)
