@@ -42,8 +42,8 @@ class Holes:
     """Keeps the memory of a long loop bounded: free memory goes back to the system now and then.
 
     Batches of varying sizes leave holes in a heap that keeps freed memory, and a tensor that fits into none of them makes
-    the heap grow. Holes are given back when the process holds ``growth`` times what it did after the first items; where
-    that comes too often, batches need more, and it may hold ``growth`` times as much again.
+    the heap grow. Holes are given back when the process holds ``growth`` times what it did after the first items; if it
+    does so again after the next item, that one needs as much, and ``growth`` times as much is let be.
     """
 
     def __init__(self, growth: float = 1.5) -> None:
@@ -57,7 +57,7 @@ class Holes:
             self.most = self.growth * resident_memory()
         elif self.items > _FIRST and resident_memory() > self.most:
             _give_back()
-            if self.items - self.last < _FIRST:
+            if self.last == self.items - 1:
                 self.most *= self.growth
             self.last = self.items
 
