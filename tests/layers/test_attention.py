@@ -33,6 +33,7 @@ KERNELS = {
     "learned-relaxed": {"kernel": LearnedFeatures(num_features=4)},
     "learned-exact": {"kernel": LearnedFeatures(num_features=4), "coupling": "exact"},
     "learned-products": {"kernel": LearnedFeatures(num_features=16, factors=2)},
+    "learned-products-exact": {"kernel": LearnedFeatures(num_features=8, factors=3), "coupling": "exact"},
     "elu-exact": {"kernel": Elu(), "coupling": "exact"},
     "relu-sum": {"kernel": RandomFeatures(kind="relu", num_features=4), "normalize": False},
     "elu-exact-sum": {"kernel": Elu(), "coupling": "exact", "normalize": False},
@@ -80,8 +81,8 @@ def score_of(module):
             made = torch.ones(1, dtype=x.dtype)
             for some in module.directions.chunk(kernel.factors):
                 scores = torch.stack([w @ x for w in some])
-                made = torch.kron(made, torch.cat([scores, -scores]).softmax(0))
-            return made + kernel.eps
+                made = torch.kron(made, torch.cat([scores, -scores]).softmax(0) + kernel.eps)
+            return made
         if kernel.kind == "relu":
             return torch.stack([torch.clamp(w @ x, min=0) + kernel.eps for w in module.directions])
         return torch.stack([torch.exp(w @ x - x @ x / 2) for w in module.directions])

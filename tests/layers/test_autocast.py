@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from anyorder import EncoderLayer, Features, RandomFeatures, Softmax, SparseIndexSet
+from anyorder import EncoderLayer, Features, LearnedFeatures, RandomFeatures, Softmax, SparseIndexSet
 from anyorder.layers import Elu, EquivariantLinear
 from anyorder.layouts import CompleteIndexSet
 
-KERNELS = [Softmax(), Elu(), RandomFeatures(), RandomFeatures(kind="softmax")]
+KERNELS = [Softmax(), Elu(), RandomFeatures(), RandomFeatures(kind="softmax"), LearnedFeatures(num_features=16, factors=2)]
 ORDERS = [(1, 1), (2, 2), (2, 0), (1, 2), (2, 1)]
 
 

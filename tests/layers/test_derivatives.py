@@ -30,6 +30,7 @@ KERNELS = {
     "elu": {"kernel": Elu()},
     "elu sums": {"kernel": Elu(), "normalize": False},
     "learned": {"kernel": LearnedFeatures(num_features=4)},
+    "learned products": {"kernel": LearnedFeatures(num_features=4, factors=2)},
     "mixed": {"kernel": {"local": Softmax(), "global": Elu()}},
 }
 

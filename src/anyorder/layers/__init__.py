@@ -2,7 +2,8 @@
 
 from anyorder.layers.attention import EquivariantAttention
 from anyorder.layers.blocks import EncoderLayer
-from anyorder.layers.kernels import Elu, FeatureKernel, Kernel, KernelsByKind, LearnedFeatures, RandomFeatures, Softmax
+from anyorder.layers.kernels import Elu, FeatureKernel, Kernel, KernelsByKind, RandomFeatures, Softmax
+from anyorder.layers.learned_features import LearnedFeatures
 from anyorder.layers.linear import EquivariantLinear
 from anyorder.layers.redraw import redraw_features
 from anyorder.layers.symmetric import SymmetricLinear

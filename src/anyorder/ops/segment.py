@@ -225,11 +225,15 @@ def plain_attention(problem: Problem) -> tuple[Tensor, Tensor]:
         turns = [(problem.queries.of(first, last), first, last) for first, last in _turns(problem)]
         answer = torch.cat([_answer(problem, *turn) for turn in turns], 1)
     sums, norms = answer[..., :-1], answer[..., -1]
-    if problem.normalize:  # where features underflow or there is no key, nothing is received and nothing has a gradient
-        there = norms > torch.finfo(norms.dtype).tiny
-        sums = torch.where(there.unsqueeze(-1), sums / torch.where(there, norms, 1).unsqueeze(-1), 0)
-        norms = norms.detach()
+    if problem.normalize:
+        return divided(sums, norms.unsqueeze(-1)), norms.detach()
     return sums, norms
+
+
+def divided(sums: Tensor, norms: Tensor) -> Tensor:
+    """N / Z; where features underflow or there is no key, nothing is received and nothing has a gradient."""
+    there = norms > torch.finfo(norms.dtype).tiny
+    return torch.where(there, sums / torch.where(there, norms, 1), 0)
 
 
 def _answer(problem: Problem, queries: Queries, first: int, last: int) -> Tensor:
