@@ -122,6 +122,14 @@ def test_an_mlp_in_place_lets_no_entry_look_at_another(order):
     assert counts[0] == counts[1] if order == 1 else counts[0] < counts[1]
 
 
+def test_an_mlp_that_reads_once_has_its_second_map_in_place():
+    layer = EncoderLayer(
+        order_in=2, order_out=2, channels=4, heads=2, head_channels=2, mlp_classes="pointwise, then in place"
+    ).double()
+    assert (len(layer.widen.classes), len(layer.narrow.classes)) == (5, 2)
+    assert_equivariant(layer, random_features(order=2, channels=4))
+
+
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("kernel", ["softmax", "relu"])
 def test_attention_without_a_direct_part_is_the_full_one_with_zero_weights_there(order, kernel):

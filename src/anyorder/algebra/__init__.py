@@ -15,7 +15,7 @@ from anyorder.algebra.describe import formula, meaning
 from anyorder.algebra.linear_steps import linear_program
 from anyorder.algebra.partitions import SetPartition, set_partitions
 from anyorder.algebra.program import SHARINGS, Program, Sharing
-from anyorder.algebra.selections import LIGHTWEIGHT, Lightweight, Selection, select
+from anyorder.algebra.selections import LIGHTWEIGHT, Lightweight, Selection, select, select_mlp
 
 __all__ = [
     "KINDS",
@@ -38,5 +38,6 @@ __all__ = [
     "pointwise_into",
     "pools",
     "select",
+    "select_mlp",
     "set_partitions",
 ]

@@ -13,9 +13,9 @@ from anyorder.algebra.classes import EquivalenceClass, Matching, classes
 from anyorder.algebra.partitions import SetPartition, set_partitions
 
 Axes = tuple[int, ...]
-Lightweight = Literal["pointwise", "pointwise, in place"]
+Lightweight = Literal["pointwise", "pointwise, in place", "pointwise, then in place"]
 """Names of the classes that an MLP may have."""
-LIGHTWEIGHT: tuple[Lightweight, ...] = ("pointwise", "pointwise, in place")
+LIGHTWEIGHT: tuple[Lightweight, ...] = ("pointwise", "pointwise, in place", "pointwise, then in place")
 
 
 @dataclass(frozen=True)
@@ -138,3 +138,16 @@ def select(order_in: int, order_out: int, selection: Selection = "all") -> tuple
 def _place(cls: EquivalenceClass) -> tuple[object, ...]:
     """Sorts as ``classes`` lists them."""
     return cls.source, cls.target, len(cls.matching), cls.matched_source, cls.matched_target
+
+
+def select_mlp(order: int, selection: Selection) -> tuple[tuple[EquivalenceClass, ...], tuple[EquivalenceClass, ...]]:
+    """The classes of the two maps of a lightweight MLP; ``"pointwise, then in place"`` names two selections.
+
+    >>> [len(some) for some in select_mlp(2, "pointwise, then in place")]
+    [5, 2]
+    """
+    names = ("pointwise", "pointwise, in place") if selection == "pointwise, then in place" else (selection, selection)
+    first, second = (select(order, order, name) for name in names)
+    if any(cls.kind != "pointwise" for cls in (*first, *second)):
+        raise ValueError(f"mlp_classes must be pointwise classes of order {order}, got {selection!r}")
+    return first, second

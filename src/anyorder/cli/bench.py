@@ -66,7 +66,10 @@ def _add_layer(kinds: Any) -> None:
     text = "weights that classes have in common: none, keys, queries, 'keys and queries' (default: none)"
     parser.add_argument("--sharing", choices=SHARINGS, default="none", metavar="WHAT", help=text)
     parser.add_argument("--output-rank", type=int, metavar="R", help="rank of the output matrices (default: whole)")
-    text = "classes of the MLP: pointwise, or 'pointwise, in place', each entry by itself (default: pointwise)"
+    text = (
+        "classes of the MLP: pointwise, 'pointwise, in place' (each entry by itself), or 'pointwise, then in place' "
+        "(default: pointwise)"
+    )
     parser.add_argument("--mlp-classes", choices=LIGHTWEIGHT, default="pointwise", metavar="WHAT", help=text)
     text = "leave the pointwise part out of attention (default: it has one)"
     parser.add_argument("--no-direct", dest="direct", action="store_false", help=text)

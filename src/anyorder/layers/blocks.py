@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from anyorder.algebra import EquivalenceClass, Selection, Sharing, select
+from anyorder.algebra import EquivalenceClass, Selection, Sharing, select, select_mlp
 from anyorder.layers.attention import EquivariantAttention
 from anyorder.layers.linear import EquivariantLinear, lightweight_mlp
 from anyorder.layers.module import FeatureModule, check_input, check_positive
@@ -34,7 +34,8 @@ class EncoderLayer(FeatureModule):
         dropout: share that is dropped in training, in attention and in the MLP.
         channels_hidden: width inside the MLP (default: ``channels``).
         mlp_classes: pointwise classes of the MLP. ``"pointwise"`` (default) is the layer of the paper; with ``"pointwise, in
-            place"`` each entry transforms itself alone, as in other Transformers, at less than half the cost for order 2.
+            place"`` each entry transforms itself alone, as in other Transformers, at less than half the cost for order 2;
+            ``"pointwise, then in place"`` has the second of its maps do so.
         direct: whether attention has a pointwise part. Without one, an entry reads its nodes and its reversal in the MLP
             alone; layers that add no residual keep theirs, since nothing else passes an entry on.
         norm: LayerNorm before attention and MLP.
@@ -86,14 +87,10 @@ class EncoderLayer(FeatureModule):
             output_rank=output_rank,
             recompute=recompute,
         )
-        lightweight = select(order_out, order_out, mlp_classes)
-        if any(cls.kind != "pointwise" for cls in lightweight):
-            raise ValueError(f"mlp_classes must be pointwise classes of order {order_out}, got {mlp_classes!r}")
+        first, second = select_mlp(order_out, mlp_classes)
         self.widen, self.narrow = (
-            EquivariantLinear(
-                order_in=order_out, order_out=order_out, channels_in=before, channels_out=after, classes=lightweight
-            )
-            for before, after in ((channels, hidden), (hidden, channels))
+            EquivariantLinear(order_in=order_out, order_out=order_out, channels_in=before, channels_out=after, classes=some)
+            for before, after, some in ((channels, hidden, first), (hidden, channels, second))
         )
         self.norm_attention: nn.Module = nn.LayerNorm(channels) if norm else nn.Identity()
         self.norm_mlp: nn.Module = nn.LayerNorm(channels) if norm else nn.Identity()

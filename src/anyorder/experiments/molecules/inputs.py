@@ -8,7 +8,7 @@ from typing import Literal
 
 import torch
 
-from anyorder.algebra import Lightweight, Program, Sharing, attention_program, classes, linear_program, select
+from anyorder.algebra import Lightweight, Program, Sharing, attention_program, classes, linear_program, select_mlp
 from anyorder.experiments.molecules.batch import CollateMolecules, MoleculeBatch
 from anyorder.experiments.molecules.store import Molecule
 from anyorder.layers.blocks import attended
@@ -57,7 +57,7 @@ class MoleculeInputs:
             return [linear_program(order, order, classes(order, order), "sum")]
         pools = attended(order, order, "all", self.direct)
         attention = attention_program(order, order, pools, (self.layer, self.layer), True, self.sharing)
-        return [attention, linear_program(order, order, select(order, order, self.mlp_classes), "sum")]
+        return [attention, *(linear_program(order, order, some, "sum") for some in select_mlp(order, self.mlp_classes))]
 
 
 def atoms_and_bonds(batch: MoleculeBatch) -> SparseIndexSet:
