@@ -145,6 +145,10 @@ def select_mlp(order: int, selection: Selection) -> tuple[tuple[EquivalenceClass
 
     >>> [len(some) for some in select_mlp(2, "pointwise, then in place")]
     [5, 2]
+
+    Args:
+        order: of the entries.
+        selection: as of ``select``, for both maps, or ``"pointwise, then in place"``.
     """
     names = ("pointwise", "pointwise, in place") if selection == "pointwise, then in place" else (selection, selection)
     first, second = (select(order, order, name) for name in names)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from anyorder.algebra import EquivalenceClass, Selection, Sharing, select, select_mlp
 from anyorder.layers.attention import EquivariantAttention
 from anyorder.layers.linear import EquivariantLinear, lightweight_mlp
-from anyorder.layers.module import FeatureModule, check_input, check_positive
+from anyorder.layers.module import FeatureModule, check_input, check_orders, check_positive
 from anyorder.layers.named_kernels import Coupling, Kernels
 from anyorder.layers.recompute import recomputed
 from anyorder.layouts import Features, IndexSet
@@ -67,6 +67,7 @@ class EncoderLayer(FeatureModule):
         direct: bool = True,
     ) -> None:
         super().__init__()
+        check_orders(order_in=order_in, order_out=order_out)
         self.order_in, self.order_out = order_in, order_out
         self.channels_in = self.channels_out = channels
         self.residual = residual
