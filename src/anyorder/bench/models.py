@@ -18,13 +18,13 @@ from anyorder.models import Encoder, EquivariantMLP
 
 CHANNELS, HEADS, HEAD_CHANNELS, LAYERS = 32, 4, 8, 4
 LEAN: dict[str, Any] = {"sharing": "keys and queries", "mlp_classes": "pointwise, in place"}
+"""Settings of the layers that benchmarks call lean."""
 READ_ONCE: dict[str, Any] = {
     "sharing": "keys and queries",
     "direct": False,
     "mlp_classes": "pointwise, then in place",
 }
 """Entries read their nodes and their reversal in the first map of the MLP, where ``LEAN`` has them do so in attention."""
-"""Settings of the layers that benchmarks call lean."""
 Layout = Literal["sparse", "dense"]
 Convolution = Literal["gcn", "gin", "gatv2", "gps"]
 
