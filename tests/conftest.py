@@ -1,7 +1,10 @@
 """Tests take the reference operators unless they are about an operator (tests/ops): nothing else waits for a compiler."""
 
 import os
+import sys
 from pathlib import Path
+
+import pytest
 
 os.environ.setdefault("ANYORDER_BACKEND", "reference")  # read when anyorder.ops is imported, and by subprocesses
 # What tests share is imported by them, once, and holds no tests.
@@ -10,3 +13,11 @@ collect_ignore = [
     for path in Path(__file__).parent.rglob("*.py")
     if not path.name.startswith(("test_", "conftest"))
 ]
+
+
+@pytest.fixture(autouse=True)
+def small_baselines(monkeypatch):
+    """What stands beside a training on own data is as small as that: trees of a forest, redraws of an interval."""
+    for module, name, value in (("training.forest", "TREES", 10), ("training.outcome", "_DRAWS", 20)):
+        if (loaded := sys.modules.get(f"anyorder.{module}")) is not None:
+            monkeypatch.setattr(loaded, name, value)

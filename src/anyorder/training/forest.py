@@ -14,6 +14,7 @@ from anyorder.extras import require
 
 Floats = NDArray[np.float32]
 _NAMES = ("left", "right", "feature", "threshold", "value", "roots")
+TREES = 200
 MOST_ROWS = 20_000
 """Rows that a forest is fitted to at most, a random choice of more."""
 
@@ -36,13 +37,16 @@ class Forest:
     roots: NDArray[np.int32]
 
     @classmethod
-    def fit(cls, rows: Floats, target: NDArray[Any], *, classes: int = 0, trees: int = 200, seed: int = 0) -> Forest:
-        """Fit to rows without gaps: the probabilities of so many classes, which are numbers from 0 on, or a number."""
+    def fit(cls, rows: Floats, target: NDArray[Any], *, classes: int = 0, trees: int | None = None, seed: int = 0) -> Forest:
+        """Fit to rows without gaps: the probabilities of so many classes, which are numbers from 0 on, or a number.
+
+        ``trees`` are 200 unless said otherwise.
+        """
         if len(rows) > MOST_ROWS:
             chosen = np.random.default_rng(seed).permutation(len(rows))[:MOST_ROWS]
             rows, target = rows[chosen], target[chosen]
         kinds = require("sklearn.ensemble", "train")
-        options = {"n_estimators": trees, "random_state": seed, "n_jobs": -1}
+        options = {"n_estimators": TREES if trees is None else trees, "random_state": seed, "n_jobs": -1}
         share = "sqrt" if classes else 0.33
         kind = kinds.RandomForestClassifier if classes else kinds.RandomForestRegressor
         found = kind(max_features=share, min_samples_leaf=1 if len(rows) < 5_000 else 3, **options).fit(rows, target)

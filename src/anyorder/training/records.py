@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, field, fields
 from datetime import UTC, datetime
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -197,8 +198,12 @@ def versions() -> dict[str, str]:
     return found
 
 
+@cache
 def commit() -> str:
-    """The commit of our source tree, with a mark where it has changes; empty in a tree of somebody else's, or in none."""
+    """The commit of our source tree, with a mark where it has changes; empty in a tree of somebody else's, or in none.
+
+    It is asked for once: what was loaded does not change with the tree.
+    """
     here = Path(__file__).parent
     try:
         top = subprocess.run(

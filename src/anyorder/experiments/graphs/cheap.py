@@ -16,9 +16,10 @@ from anyorder.experiments.graphs.links import LINKED
 from anyorder.experiments.graphs.models import GraphModel
 from anyorder.experiments.graphs.shapes import GraphShapes
 from anyorder.extras import require
+from anyorder.training import forest
 from anyorder.training.config import configurable
 
-TREES, FOLDS, MOST_ROWS = 200, 3, 20_000
+FOLDS = 3
 _TINY = 1e-6
 
 
@@ -61,8 +62,8 @@ class CheapModel(nn.Module):
 
     def fit(self, rows: Floats, targets: Floats) -> None:
         """A model for each target, the one that three folds of the training part prefer."""
-        if len(rows) > MOST_ROWS:
-            chosen = np.random.default_rng(0).permutation(len(rows))[:MOST_ROWS]
+        if len(rows) > forest.MOST_ROWS:
+            chosen = np.random.default_rng(0).permutation(len(rows))[: forest.MOST_ROWS]
             rows, targets = rows[chosen], targets[chosen]
         self.fitted, self.names = [], []
         for column in targets.T:
@@ -148,12 +149,12 @@ def _candidates(classes: bool) -> dict[str, Any]:
         return {
             "most frequent class": dummy.DummyClassifier(),
             "logistic regression": pipeline.make_pipeline(scale(), linear.LogisticRegression(C=0.1, max_iter=300)),
-            "random forest": forests.RandomForestClassifier(TREES, random_state=0),
+            "random forest": forests.RandomForestClassifier(forest.TREES, random_state=0),
         }
     return {
         "mean": dummy.DummyRegressor(),
         "ridge regression": pipeline.make_pipeline(scale(), linear.RidgeCV(np.logspace(-2, 4, 7))),
-        "random forest": forests.RandomForestRegressor(TREES, random_state=0),
+        "random forest": forests.RandomForestRegressor(forest.TREES, random_state=0),
     }
 
 
