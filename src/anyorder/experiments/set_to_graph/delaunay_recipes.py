@@ -18,6 +18,7 @@ OURS: dict[str, SetEncoder] = {
     "Ours (D)": SetEncoder(),
     "Ours (D, phi)": SetEncoder(kernel=RandomFeatures()),
     "Ours (D, learned phi)": SetEncoder(kernel=LEARNED),
+    "Ours (D, learned phi), exact": SetEncoder(kernel=LEARNED, coupling="exact"),
 }
 ORDER = ("SIAM", "SIAM-3", "GNN0", "GNN5", "GNN10", "MLP", "S2G", "S2G+", *OURS)
 MODELS: dict[str, ModelConfig] = {row: OURS[row] if row in OURS else as_settings(DELAUNAY_ROWS[row]) for row in ORDER}
