@@ -92,13 +92,22 @@ def choose(problem: Problem, added: bool = False) -> str:
         return backend
     if problem.size <= SMALL or not INSTALLED["numba"]:
         return "reference"
-    head = problem.num_features * (problem.query.shape[-1] + problem.value.shape[-1])
-    rows = len(problem.keys.rows) + len(problem.queries.rows)  # the latter for each class
-    if head >= WIDE and rows * problem.heads * head >= LONG * problem.keys.num_groups:
+    if _is_wide(problem):
         return "products"
     from anyorder.ops import segment_cpu
 
     return "numba" if segment_cpu.ready(problem, added) else "reference"
+
+
+def _is_wide(problem: Problem) -> bool:
+    """Whether heads are wide and groups are large; not where groups have so few keys that loops go pair by pair."""
+    features, channels, groups = problem.num_features, problem.value.shape[-1], problem.keys.num_groups
+    head = features * (problem.query.shape[-1] + channels)
+    keys, queries = len(problem.keys.rows), len(problem.queries.rows)  # the latter for each class
+    if head < WIDE or (keys + queries) * problem.heads * head < LONG * groups:
+        return False
+    pairs = 2 * keys * queries // problem.classes * (features + channels)  # of all groups together, times groups
+    return pairs > groups * (keys + queries // problem.classes) * features * channels
 
 
 _PROBLEM = """Tensor query, Tensor key, Tensor value, Tensor? directions, Tensor key_order, Tensor key_pointer,
