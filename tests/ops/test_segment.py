@@ -9,7 +9,8 @@ from torch.utils.checkpoint import checkpoint
 
 from anyorder.layouts import Queries, Segments
 from anyorder.ops.backends import use_backend
-from anyorder.ops.segment import segment_attention
+from anyorder.ops.features import FeatureMap, Problem
+from anyorder.ops.segment import choose, segment_attention
 from segments import assert_equals_reference, outputs, problem
 
 BACKENDS = ["numba", "products"]
@@ -161,3 +162,15 @@ def test_checkpoints_of_torch_recompute_it(reentrant):
 
 def recomputed(known, reentrant):
     return lambda *given: checkpoint(lambda *again: call(again, *known), *given, use_reentrant=reentrant)
+
+
+@pytest.mark.parametrize(("groups", "version"), [(1, "products"), (3, "products"), (20, "loops"), (100, "loops")])
+def test_wide_heads_take_products_unless_groups_have_few_keys(groups, version, monkeypatch):
+    """100 keys, 100 queries for each: 100, 33, 5 or 1 of them in a group."""
+    monkeypatch.setattr("anyorder.ops.segment_cpu.ready", lambda *given: True)
+    keys = Segments.build(torch.arange(100) % groups, groups)
+    queries = Queries.build([Segments.build(torch.arange(10_000) % groups, groups)])
+    wide, many = torch.ones(100, 1, 2, 64), torch.ones(10_000, 1, 2, 64)
+    with use_backend("auto"):
+        found = choose(Problem(many, wide, torch.ones(100, 1, 2, 136), keys, queries, FeatureMap("none"), True))
+    assert found == ("numba" if version == "loops" else version)
