@@ -28,6 +28,9 @@ class LearnedFeatures(FeatureKernel):
     With several factors, phi(x) holds all products of one feature of each factor: 256 features are two softmaxes over 16,
     which tell apart 256 cells of a grid with 16 directions.
 
+    What is sharp finds itself first: where queries and keys stand for the same entries, ``coupling="exact"`` keeps an entry
+    from attending to itself, as softmax does. Relaxed coupling leaves it in.
+
     >>> LearnedFeatures(num_features=256, factors=2).draw(8).shape
     torch.Size([16, 8])
 
