@@ -6,6 +6,8 @@ STAMP := $(VENV)/.installed
 LOG := $(VENV)/pip.log
 EXTRAS := fast,train,pyg,molecules,jets,hypergraphs,plot,onnx,dev
 export OMP_NUM_THREADS ?= 2
+# Tests start processes: each reads what the first of them compiled.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test lint test-numeric test-slow check setup bench clean fuzz kill coverage docs test-browser
 
