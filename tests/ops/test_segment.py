@@ -164,13 +164,14 @@ def recomputed(known, reentrant):
     return lambda *given: checkpoint(lambda *again: call(again, *known), *given, use_reentrant=reentrant)
 
 
-@pytest.mark.parametrize(("groups", "version"), [(1, "products"), (3, "products"), (20, "loops"), (100, "loops")])
-def test_wide_heads_take_products_unless_groups_have_few_keys(groups, version, monkeypatch):
-    """100 keys, 100 queries for each: 100, 33, 5 or 1 of them in a group."""
-    monkeypatch.setattr("anyorder.ops.segment_cpu.ready", lambda *given: True)
+@pytest.mark.parametrize("ready", [True, False])
+@pytest.mark.parametrize(("groups", "few"), [(1, False), (3, False), (20, True), (100, True)])
+def test_wide_heads_take_products_unless_groups_have_few_keys(groups, few, ready, monkeypatch):
+    """100 keys, 100 queries for each: 100, 33, 5 or 1 of them in a group. Products serve while loops are compiled."""
+    monkeypatch.setattr("anyorder.ops.segment_cpu.ready", lambda *given: ready)
     keys = Segments.build(torch.arange(100) % groups, groups)
     queries = Queries.build([Segments.build(torch.arange(10_000) % groups, groups)])
     wide, many = torch.ones(100, 1, 2, 64), torch.ones(10_000, 1, 2, 64)
     with use_backend("auto"):
         found = choose(Problem(many, wide, torch.ones(100, 1, 2, 136), keys, queries, FeatureMap("none"), True))
-    assert found == ("numba" if version == "loops" else version)
+    assert found == ("numba" if few and ready else "products")

@@ -92,22 +92,28 @@ def choose(problem: Problem, added: bool = False) -> str:
         return backend
     if problem.size <= SMALL or not INSTALLED["numba"]:
         return "reference"
-    if _is_wide(problem):
+    wide = _is_wide(problem)
+    if wide and not _has_few_keys(problem):
         return "products"
     from anyorder.ops import segment_cpu
 
-    return "numba" if segment_cpu.ready(problem, added) else "reference"
+    if segment_cpu.ready(problem, added):
+        return "numba"
+    return "products" if wide else "reference"
 
 
 def _is_wide(problem: Problem) -> bool:
-    """Whether heads are wide and groups are large; not where groups have so few keys that loops go pair by pair."""
+    """Whether heads are wide and groups are large."""
+    head = problem.num_features * (problem.query.shape[-1] + problem.value.shape[-1])
+    rows = len(problem.keys.rows) + len(problem.queries.rows)  # the latter for each class
+    return head >= WIDE and rows * problem.heads * head >= LONG * problem.keys.num_groups
+
+
+def _has_few_keys(problem: Problem) -> bool:
+    """Whether pairs of keys and queries take less than sums over keys, as loops know: in the mean over groups."""
     features, channels, groups = problem.num_features, problem.value.shape[-1], problem.keys.num_groups
-    head = features * (problem.query.shape[-1] + channels)
-    keys, queries = len(problem.keys.rows), len(problem.queries.rows)  # the latter for each class
-    if head < WIDE or (keys + queries) * problem.heads * head < LONG * groups:
-        return False
-    pairs = 2 * keys * queries // problem.classes * (features + channels)  # of all groups together, times groups
-    return pairs > groups * (keys + queries // problem.classes) * features * channels
+    keys, queries = len(problem.keys.rows), len(problem.queries.rows) / problem.classes
+    return 2 * keys * queries * (features + channels) <= groups * (keys + queries) * features * channels
 
 
 _PROBLEM = """Tensor query, Tensor key, Tensor value, Tensor? directions, Tensor key_order, Tensor key_pointer,
