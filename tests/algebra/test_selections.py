@@ -24,6 +24,8 @@ FILTERS = {
     "distinct": lambda cls: cls.source.is_distinct and cls.target.is_distinct,
     "match all but one": _differ_in_at_most_one,
     "in place": _in_place,
+    "into nodes": lambda cls: cls.target.num_blocks <= 1,
+    "into nodes, without global": lambda cls: cls.target.num_blocks <= 1 and cls.kind != "global",
     "distinct, match all but one": lambda cls: (
         cls.source.is_distinct and cls.target.is_distinct and _differ_in_at_most_one(cls)
     ),

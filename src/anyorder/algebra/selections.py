@@ -27,12 +27,14 @@ class Criterion:
         pattern: whether a source or target pattern is allowed.
         least: how many blocks must be matched at least, from the numbers of source and target blocks.
         pair: whether a source block may equal a target block, from the axes of both.
+        target: whether a target pattern is allowed.
     """
 
     meaning: str
     pattern: Callable[[SetPartition], bool] = lambda pattern: True
     least: Callable[[int, int], int] = lambda source, target: 0
     pair: Callable[[Axes, Axes], bool] = lambda source, target: True
+    target: Callable[[SetPartition], bool] = lambda pattern: True
 
 
 CRITERIA: dict[str, Criterion] = {
@@ -45,6 +47,7 @@ CRITERIA: dict[str, Criterion] = {
         least=lambda source, target: max(source, target) - 1,
     ),
     "in place": Criterion("shared nodes keep their axes", pair=lambda source, target: source == target),
+    "into nodes": Criterion("no two nodes in an output tuple", target=lambda pattern: pattern.num_blocks <= 1),
 }
 
 
@@ -72,10 +75,10 @@ def named(order_in: int, order_out: int, selection: str) -> tuple[EquivalenceCla
     (120, 5)
     """
     criteria = parse(selection)
-    allowed = [[p for p in set_partitions(k) if all(c.pattern(p) for c in criteria)] for k in (order_in, order_out)]
+    sources, targets = ([p for p in set_partitions(k) if all(c.pattern(p) for c in criteria)] for k in (order_in, order_out))
     return tuple(
         EquivalenceClass(source, target, matching)
-        for source, target in product(*allowed)
+        for source, target in product(sources, [p for p in targets if all(c.target(p) for c in criteria)])
         for matching in _matchings(source, target, criteria)
     )
 

@@ -46,7 +46,7 @@ class GraphEncoder(ModelConfig):
     head_channels: int = 16
     kernel: Kernel = field(default_factory=Softmax)
     coupling: Literal["relaxed", "exact"] | None = None
-    classes: Literal["all", "without global"] = "all"
+    classes: Literal["all", "without global", "into nodes"] = "all"
     dropout: float = 0.0
     sharing: Sharing = "none"
     output_rank: int | None = None

@@ -32,6 +32,7 @@ class MoleculeInputs:
     sharing: Sharing = "none"
     mlp_classes: Lightweight = "pointwise"
     direct: bool = True
+    classes: str = "all"
 
     def __call__(self, molecules: Sequence[Molecule]) -> MoleculeBatch:
         batch = CollateMolecules(self.fingerprints, self.position_channels)(molecules)
@@ -55,7 +56,7 @@ class MoleculeInputs:
         order = self.order
         if self.layer == "linear":
             return [linear_program(order, order, classes(order, order), "sum")]
-        pools = attended(order, order, "all", self.direct)
+        pools = attended(order, order, self.classes, self.direct)
         attention = attention_program(order, order, pools, (self.layer, self.layer), True, self.sharing)
         return [attention, *(linear_program(order, order, some, "sum") for some in select_mlp(order, self.mlp_classes))]
 

@@ -131,7 +131,7 @@ class MoleculeEncoder(MoleculeModel):
     pool_head_channels: int = 16
     kernel: Kernel = field(default_factory=RandomFeatures)
     coupling: Literal["relaxed", "exact"] | None = None
-    classes: Literal["all", "without global"] = "all"
+    classes: Literal["all", "without global", "into nodes"] = "all"
     dropout: float = 0.1
     sharing: Sharing = "none"
     output_rank: int | None = None
@@ -142,7 +142,9 @@ class MoleculeEncoder(MoleculeModel):
     @property
     def inputs(self) -> MoleculeInputs:
         layer: Layer = "softmax" if isinstance(self.kernel, Softmax) else self.coupling or "relaxed"
-        return MoleculeInputs(2, layer, sharing=self.sharing, mlp_classes=self.mlp_classes, direct=self.direct)
+        return MoleculeInputs(
+            2, layer, sharing=self.sharing, mlp_classes=self.mlp_classes, direct=self.direct, classes=self.classes
+        )
 
     def network(self, channels_out: int) -> nn.Module:
         inner = [
