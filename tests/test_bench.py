@@ -195,7 +195,7 @@ class TestProducts:
         assert sum(n * p.operations for p, n in found.items()) == 7 * 2 * 6 * 7 * 7 * 8
 
     def test_kernel_attention_stands_for_the_products_of_features_and_states(self, monkeypatch):
-        monkeypatch.setattr("anyorder.ops.segment.SMALL", -1)  # as for large inputs
+        monkeypatch.setattr("anyorder.ops.segment.PAYS", -1)  # as for large inputs
         layer, x = _layer(RandomFeatures())
         with torch.no_grad():
             found = executed_products(lambda: layer(x))

@@ -101,7 +101,7 @@ def test_recomputing_does_not_attend_again(monkeypatch):
     index = SparseIndexSet(torch.tensor([[0, 0], [0, 1], [1, 0], [1, 1]]), num_nodes=2)
     sizes = {"order_in": 2, "order_out": 2, "channels": 4, "heads": 1, "head_channels": 4}
     calls, choose = [], segment.choose  # asked once in a forward and once in a backward pass
-    monkeypatch.setattr(segment, "SMALL", -1)  # as for large inputs
+    monkeypatch.setattr(segment, "PAYS", -1)  # as for large inputs
     monkeypatch.setattr(segment, "choose", lambda *given: calls.append(recompute) or choose(*given))
     for recompute in (False, True):
         layer = EncoderLayer(**sizes, kernel=RandomFeatures(), recompute=recompute)

@@ -145,6 +145,10 @@ class Compiled:
                     self._started[key].start()
         return None
 
+    def has(self, *key: Any) -> bool:
+        """Whether the loops of a key are there; nothing is begun."""
+        return key in self._made and not isinstance(self._made[key], Exception)
+
     def _wait(self, key: tuple[Any, ...]) -> Any:
         started = self._started.get(key)
         if started is not None:

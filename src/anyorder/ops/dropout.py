@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 from anyorder.ops.gather import is_compiled
+from anyorder.ops.operators import Operator
 
 
 class Dropout(nn.Dropout):
@@ -13,13 +17,12 @@ class Dropout(nn.Dropout):
 
     def forward(self, input: Tensor) -> Tensor:
         if self.training and 0 < self.p < 1 and not self.inplace and is_compiled(input, input.numel()):
-            made: Tensor = torch.ops.anyorder.dropout(input, torch.randint(2**62, ()), self.p)
+            made: Tensor = _dropout(input, torch.randint(2**62, ()), self.p)
             return made
         return super().forward(input)
 
 
-@torch.library.custom_op("anyorder::dropout", mutates_args=())
-def _forward(x: Tensor, seed: Tensor, p: float) -> Tensor:
+def _drop(x: Tensor, seed: Tensor, p: float) -> Tensor:
     from anyorder.ops import dropout_cpu
 
     x = x.contiguous()
@@ -29,18 +32,19 @@ def _forward(x: Tensor, seed: Tensor, p: float) -> Tensor:
     return out
 
 
-@_forward.register_fake
-def _(x, seed, p):  # type: ignore[no-untyped-def]
-    return torch.empty_like(x, memory_format=torch.contiguous_format)
-
-
-def _setup(ctx, inputs, output):  # type: ignore[no-untyped-def]
+def _setup(ctx: Any, inputs: Sequence[Any], output: Tensor) -> None:
     _, seed, ctx.p = inputs
     ctx.save_for_backward(seed)
 
 
-def _gradient(ctx, grad):  # type: ignore[no-untyped-def]
-    return torch.ops.anyorder.dropout(grad, ctx.saved_tensors[0], ctx.p), None, None
+def _gradient(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    return _dropout(grad, ctx.saved_tensors[0], ctx.p), None, None
 
 
-_forward.register_autograd(_gradient, setup_context=_setup)
+_dropout = Operator(
+    "dropout",
+    _drop,
+    lambda x, seed, p: torch.empty_like(x, memory_format=torch.contiguous_format),
+    setup=_setup,
+    gradient=_gradient,
+)

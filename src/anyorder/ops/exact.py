@@ -18,7 +18,8 @@ from anyorder.layouts import Exact, Queries, Segments
 from anyorder.layouts.memory import is_transformed
 from anyorder.ops.backends import use_backend
 from anyorder.ops.features import FeatureMap, Problem
-from anyorder.ops.segment import choose, segment_attention
+from anyorder.ops.operators import Operator
+from anyorder.ops.segment import choose, segment_attention, segment_attention_backward
 
 Pair = tuple[Tensor, Tensor]
 
@@ -37,7 +38,7 @@ def exact_attention(
         [term.queries.pointer for term in terms],
     )
     options = (known.empty, features.kind, features.eps, normalize)
-    found: Pair = torch.ops.anyorder.exact_attention(query, key, value, features.directions, *lists, known.signs, *options)
+    found: Pair = _exact_attention(query, key, value, features.directions, *lists, known.signs, *options)
     return found[0]
 
 
@@ -71,8 +72,7 @@ _SCHEMA = """(Tensor query, Tensor key, Tensor value, Tensor? directions, Tensor
     bool normalize) -> (Tensor, Tensor)"""
 
 
-@torch.library.custom_op("anyorder::exact_attention", mutates_args=(), schema=_SCHEMA)
-def _forward(*given: Any) -> Pair:
+def _compute(*given: Any) -> Pair:
     known, features = _Terms(given[4:8], *given[8:10]), FeatureMap(given[10], given[3], given[11])
     (query, key, value), normalize = given[:3], given[12]
     problems = _posed((query, key, value), known, features)
@@ -110,8 +110,7 @@ def _without_other_loops(version: str) -> AbstractContextManager[None]:
     return use_backend("reference") if version == "reference" else nullcontext()
 
 
-@_forward.register_fake
-def _(query, key, value, *rest):  # type: ignore[no-untyped-def]
+def _shapes(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> Pair:
     count = query.shape[0]
     return value.new_empty(count, *value.shape[1:]), value.new_empty(count, *value.shape[1:3], dtype=torch.float64)
 
@@ -166,7 +165,7 @@ def _grads_by_term(
     for sign, term in zip(known.signs, known.terms, strict=True):
         incoming = (grad * sign, grad_norms * sign)
         problem = Problem(query, key, value, term.keys, term.queries, features.double(), normalize=False)
-        more = torch.ops.anyorder.segment_attention_backward(*problem.flat(), *incoming, *incoming)
+        more = segment_attention_backward(*problem.flat(), *incoming, *incoming)
         total = [a.add_(b) for a, b in zip(total, more, strict=True)] if total else list(more)
     return [made.to(part.dtype) for made, part in zip(total, inputs, strict=True)]
 
@@ -181,4 +180,4 @@ def _differentiable(
         return torch.autograd.grad([found], leaves, [grad], create_graph=True, materialize_grads=True)
 
 
-_forward.register_autograd(_gradient, setup_context=_setup)
+_exact_attention = Operator("exact_attention", _compute, _shapes, setup=_setup, gradient=_gradient, schema=_SCHEMA)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,6 +15,7 @@ from anyorder.layouts import Spread
 from anyorder.layouts.memory import is_exported, is_transformed
 from anyorder.ops.backends import INSTALLED, Compiled, backend_of, choice
 from anyorder.ops.compiling import build_rows, build_rows_ahead
+from anyorder.ops.operators import Operator
 
 Parts = dict[SetPartition, Tensor]
 """Rows by pattern."""
@@ -122,7 +124,7 @@ def add_spread(total: Tensor | None, parts: Sequence[tuple[Tensor, Spread]]) -> 
             total = total.contiguous()
             _add(total, tables, rows, total)
             return total
-        return torch.ops.anyorder.gather_add(total, tables, rows)
+        return _gather_add(total, tables, rows)
     for values, spread in read:
         part = read_rows(values, spread)
         total = part if total is None else total + part
@@ -142,7 +144,7 @@ def beside(parts: Sequence[tuple[Tensor, Spread]]) -> Tensor:
     tables = [values.contiguous() for values, _ in parts]
     rows = [_rows(spread.signed, len(values)) for values, spread in parts]
     inverses = [_rows(spread.inverse, len(values)) for values, spread in parts]
-    return torch.ops.anyorder.gather_beside(tables, rows, inverses)
+    return _gather_beside(tables, rows, inverses)
 
 
 def highest_of(rows: Tensor, groups: Tensor, num_groups: int) -> Tensor:
@@ -168,8 +170,7 @@ def _rows(rows: Tensor | None, count: int) -> Tensor:
     return torch.arange(count) if rows is None else rows
 
 
-@torch.library.custom_op("anyorder::gather_add", mutates_args=())
-def _forward(base: Tensor | None, tables: Sequence[Tensor], rows: Sequence[Tensor]) -> Tensor:
+def _add_up(base: Tensor | None, tables: Sequence[Tensor], rows: Sequence[Tensor]) -> Tensor:
     """base[n] + sum over t of tables[t][rows[t][n]], nothing for a row of -1."""
     out = tables[0].new_empty(len(rows[0]), tables[0].shape[1])
     _add(base, tables, rows, out)
@@ -186,12 +187,26 @@ def _add(base: Tensor | None, tables: Sequence[Tensor], rows: Sequence[Tensor], 
     gather_cpu.gather(known, reads, room)
 
 
-@_forward.register_fake
-def _(base, tables, rows):  # type: ignore[no-untyped-def]
-    return tables[0].new_empty(rows[0].shape[0], tables[0].shape[1])
+def _setup_add(ctx: Any, inputs: Sequence[Any], output: Tensor) -> None:
+    base, tables, rows = inputs
+    ctx.has_base, ctx.counts = base is not None, [table.shape[0] for table in tables]
+    ctx.save_for_backward(*rows)
 
 
-@torch.library.custom_op("anyorder::scatter_sums", mutates_args=())
+def _gradient_add(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    rows = ctx.saved_tensors
+    return grad if ctx.has_base else None, [*_scatter_sums(grad, list(rows), ctx.counts)], [None] * len(rows)
+
+
+_gather_add = Operator(
+    "gather_add",
+    _add_up,
+    lambda base, tables, rows: tables[0].new_empty(rows[0].shape[0], tables[0].shape[1]),
+    setup=_setup_add,
+    gradient=_gradient_add,
+)
+
+
 def _scatter(grad: Tensor, rows: Sequence[Tensor], counts: Sequence[int]) -> list[Tensor]:
     """For each table of so many rows, the sums of the rows of ``grad`` that name the same row of it."""
     from anyorder.ops import gather_cpu
@@ -202,40 +217,25 @@ def _scatter(grad: Tensor, rows: Sequence[Tensor], counts: Sequence[int]) -> lis
     return out
 
 
-@_scatter.register_fake
-def _(grad, rows, counts):  # type: ignore[no-untyped-def]
-    return [grad.new_empty(count, grad.shape[1]) for count in counts]
-
-
-def _setup_scatter(ctx, inputs, output):  # type: ignore[no-untyped-def]
+def _setup_scatter(ctx: Any, inputs: Sequence[Any], output: list[Tensor]) -> None:
     ctx.save_for_backward(*inputs[1])
 
 
-def _gradient_scatter(ctx, grads):  # type: ignore[no-untyped-def]
+def _gradient_scatter(ctx: Any, *grads: Any) -> tuple[Any, ...]:
     rows = list(ctx.saved_tensors)
-    return torch.ops.anyorder.gather_add(None, list(grads), rows), [None] * len(rows), None
+    return _gather_add(None, [*grads[0]] if isinstance(grads[0], list | tuple) else [*grads], rows), [None] * len(rows), None
 
 
-_scatter.register_autograd(_gradient_scatter, setup_context=_setup_scatter)
+_scatter_sums = Operator(
+    "scatter_sums",
+    _scatter,
+    lambda grad, rows, counts: [grad.new_empty(count, grad.shape[1]) for count in counts],
+    setup=_setup_scatter,
+    gradient=_gradient_scatter,
+)
 
 
-def _setup(ctx, inputs, output):  # type: ignore[no-untyped-def]
-    base, tables, rows = inputs
-    ctx.has_base, ctx.counts = base is not None, [table.shape[0] for table in tables]
-    ctx.save_for_backward(*rows)
-
-
-def _gradient(ctx, grad):  # type: ignore[no-untyped-def]
-    rows = ctx.saved_tensors
-    tables = torch.ops.anyorder.scatter_sums(grad, list(rows), ctx.counts)
-    return grad if ctx.has_base else None, tables, [None] * len(rows)
-
-
-_forward.register_autograd(_gradient, setup_context=_setup)
-
-
-@torch.library.custom_op("anyorder::gather_beside", mutates_args=())
-def _beside(tables: Sequence[Tensor], rows: Sequence[Tensor], inverses: Sequence[Tensor]) -> Tensor:
+def _side_by_side(tables: Sequence[Tensor], rows: Sequence[Tensor], inverses: Sequence[Tensor]) -> Tensor:
     """tables[t][rows[t][n]] side by side, zero for a row of -1; ``inverses`` are for the gradient."""
     from anyorder.ops import gather_cpu
 
@@ -246,12 +246,27 @@ def _beside(tables: Sequence[Tensor], rows: Sequence[Tensor], inverses: Sequence
     return out
 
 
-@_beside.register_fake
-def _(tables, rows, inverses):  # type: ignore[no-untyped-def]
-    return tables[0].new_empty(rows[0].shape[0], tables[0].shape[1] * len(tables))
+def _setup_beside(ctx: Any, inputs: Sequence[Any], output: Tensor) -> None:
+    tables, _, inverses = inputs
+    ctx.width = tables[0].shape[1]
+    ctx.save_for_backward(*inverses)
 
 
-@torch.library.custom_op("anyorder::gather_part", mutates_args=())
+def _gradient_beside(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    inverses, width = ctx.saved_tensors, ctx.width
+    tables = [_gather_part(grad, rows, n * width, width) for n, rows in enumerate(inverses)]
+    return tables, [None] * len(inverses), [None] * len(inverses)
+
+
+_gather_beside = Operator(
+    "gather_beside",
+    _side_by_side,
+    lambda tables, rows, inverses: tables[0].new_empty(rows[0].shape[0], tables[0].shape[1] * len(tables)),
+    setup=_setup_beside,
+    gradient=_gradient_beside,
+)
+
+
 def _part(grad: Tensor, rows: Tensor, first: int, width: int) -> Tensor:
     """Some columns of ``grad[rows]``, zero for a row of -1."""
     from anyorder.ops import gather_cpu
@@ -261,37 +276,23 @@ def _part(grad: Tensor, rows: Tensor, first: int, width: int) -> Tensor:
     return out
 
 
-@_part.register_fake
-def _(grad, rows, first, width):  # type: ignore[no-untyped-def]
-    return grad.new_empty(rows.shape[0], width)
-
-
-def _setup_part(ctx, inputs, output):  # type: ignore[no-untyped-def]
+def _setup_part(ctx: Any, inputs: Sequence[Any], output: Tensor) -> None:
     grad, rows, ctx.first, ctx.width = inputs
     ctx.shape = grad.shape
     ctx.save_for_backward(rows)
 
 
-def _gradient_part(ctx, grad):  # type: ignore[no-untyped-def]
+def _gradient_part(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     [rows] = ctx.saved_tensors
     there = (rows >= 0).nonzero().flatten()
     sums = grad.new_zeros(ctx.shape[0], ctx.width).index_add(0, rows[there], grad[there])
     return functional.pad(sums, (ctx.first, ctx.shape[1] - ctx.first - ctx.width)), None, None, None
 
 
-_part.register_autograd(_gradient_part, setup_context=_setup_part)
-
-
-def _setup_beside(ctx, inputs, output):  # type: ignore[no-untyped-def]
-    tables, _, inverses = inputs
-    ctx.width = tables[0].shape[1]
-    ctx.save_for_backward(*inverses)
-
-
-def _gradient_beside(ctx, grad):  # type: ignore[no-untyped-def]
-    inverses, width = ctx.saved_tensors, ctx.width
-    tables = [torch.ops.anyorder.gather_part(grad, rows, n * width, width) for n, rows in enumerate(inverses)]
-    return tables, [None] * len(inverses), [None] * len(inverses)
-
-
-_beside.register_autograd(_gradient_beside, setup_context=_setup_beside)
+_gather_part = Operator(
+    "gather_part",
+    _part,
+    lambda grad, rows, first, width: grad.new_empty(rows.shape[0], width),
+    setup=_setup_part,
+    gradient=_gradient_part,
+)

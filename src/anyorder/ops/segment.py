@@ -13,13 +13,15 @@ from torch import Tensor
 from anyorder.layouts import Queries, Segments, Single
 from anyorder.layouts.memory import is_exported, is_transformed
 from anyorder.ops import segment_products
-from anyorder.ops.backends import INSTALLED, backend_of, choice, is_watched
+from anyorder.ops.backends import INSTALLED, backend_of, choice
 from anyorder.ops.features import FeatureMap, Problem
 from anyorder.ops.gather import highest_of, read_rows
+from anyorder.ops.operators import Operator
 
 WIDE = 1024  # features x channels of a head from which on products of matrices are faster than loops,
 LONG = 2**20  # where a group has so many of these in all of its rows and heads
-SMALL = 2**16  # numbers in all phi(k) v^T below which the call of compiled loops does not pay
+SMALL = 2**12  # numbers in all phi(k) v^T below which the call of compiled loops does not pay,
+PAYS = 2**16  # and from which on it pays to compile them in the background
 MOST = 2**26  # of these that the plain version holds at once; more classes than that are done in turns
 Pair = tuple[Tensor, Tensor]
 
@@ -59,7 +61,7 @@ def segment_attention(
         with torch.autocast(query.device.type, enabled=False):
             made = plain_attention(problem)
     else:
-        made = _attend(problem.flat())
+        made = _segment_attention(*problem.flat())
     return made if half is None else (made[0].to(half), made[1].to(half))
 
 
@@ -82,7 +84,16 @@ def _is_plain(problem: Problem) -> bool:
     """Whether plain tensor operations serve best: small inputs, and where derivatives of derivatives are asked for."""
     if torch.compiler.is_compiling():
         return False
-    return (problem.size <= SMALL and choice.backend in ("auto", "reference")) or is_transformed()
+    return (choice.backend in ("auto", "reference") and _is_small(problem)) or is_transformed()
+
+
+def _is_small(problem: Problem, added: bool = False) -> bool:
+    """Whether compiled loops do not pay: a call of them, or to begin with them where nobody waits for a compiler."""
+    if problem.size > PAYS or problem.size <= SMALL or not INSTALLED["numba"]:
+        return problem.size <= PAYS
+    from anyorder.ops import segment_cpu
+
+    return choice.compiling != "wait" and not segment_cpu.there(problem, added)
 
 
 def choose(problem: Problem, added: bool = False) -> str:
@@ -90,7 +101,7 @@ def choose(problem: Problem, added: bool = False) -> str:
     backend = backend_of(problem.query)
     if choice.backend != "auto" or problem.query.device.type != "cpu":
         return backend
-    if problem.size <= SMALL or not INSTALLED["numba"]:
+    if not INSTALLED["numba"] or _is_small(problem, added):
         return "reference"
     wide = _is_wide(problem)
     if wide and not _has_few_keys(problem):
@@ -120,15 +131,6 @@ _PROBLEM = """Tensor query, Tensor key, Tensor value, Tensor? directions, Tensor
     Tensor query_order, Tensor query_pointer, str kind, float eps, bool normalize"""
 
 
-def _attend(given: tuple[Any, ...]) -> Pair:
-    """The operator, or its function where nobody looks."""
-    if is_watched(*given[:3]):
-        return torch.ops.anyorder.segment_attention(*given)
-    if torch.is_grad_enabled() and any(part.requires_grad for part in given[:3]):
-        return _Function.apply(*given)
-    return _compute(*given)
-
-
 def _compute(*given: Any) -> Pair:
     problem = Problem.of(given)
     with torch.autocast(problem.query.device.type, enabled=False):
@@ -144,13 +146,7 @@ def _compute(*given: Any) -> Pair:
         return sums, norms
 
 
-_forward = torch.library.custom_op(
-    "anyorder::segment_attention", _compute, mutates_args=(), schema=f"({_PROBLEM}) -> (Tensor, Tensor)"
-)
-
-
-@_forward.register_fake
-def _(query, key, value, *rest):  # type: ignore[no-untyped-def]
+def _shapes(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> Pair:
     count = query.shape[0]  # len(query) would fix it for all graphs to come
     return value.new_empty(count, *value.shape[1:]), value.new_empty(count, *value.shape[1:3])
 
@@ -179,17 +175,12 @@ def _version(backend: str) -> Any:
     return segment_products
 
 
-_backward = torch.library.custom_op(
-    "anyorder::segment_attention_backward",
+segment_attention_backward = Operator(
+    "segment_attention_backward",
     _compute_backward,
-    mutates_args=(),
+    lambda query, key, value, *rest: tuple(part.new_empty(part.shape) for part in (query, key, value)),
     schema=f"({_PROBLEM}, Tensor sums, Tensor norms, Tensor grad_sums, Tensor grad_norms) -> (Tensor, Tensor, Tensor)",
 )
-
-
-@_backward.register_fake
-def _(query, key, value, *rest):  # type: ignore[no-untyped-def]
-    return tuple(part.new_empty(part.shape) for part in (query, key, value))
 
 
 def _setup(ctx: Any, inputs: Sequence[Any], output: Pair) -> None:
@@ -209,18 +200,18 @@ def _gradient(ctx: Any, grad_sums: Tensor | None, grad_norms: Tensor | None) -> 
     if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # the gradient shall be differentiated, too
         grads = _differentiable(Problem.of((*tensors, *ctx.options)), *given)
     else:
-        function = torch.ops.anyorder.segment_attention_backward if is_watched(*tensors[:3]) else _compute_backward
-        grads = function(*tensors, *ctx.options, *(outputs or given), *given)
+        grads = segment_attention_backward(*tensors, *ctx.options, *(outputs or given), *given)
     return *grads, *[None] * 8
 
 
-_forward.register_autograd(_gradient, setup_context=_setup)
-
-
-class _Function(torch.autograd.Function):
-    """The same without torch's dispatcher."""
-
-    forward, setup_context, backward = staticmethod(_compute), staticmethod(_setup), staticmethod(_gradient)
+_segment_attention = Operator(
+    "segment_attention",
+    _compute,
+    _shapes,
+    setup=_setup,
+    gradient=_gradient,
+    schema=f"({_PROBLEM}) -> (Tensor, Tensor)",
+)
 
 
 # The plain version: any device, any type, derivatives of any degree; the measure of all others.

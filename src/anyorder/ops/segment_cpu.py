@@ -7,6 +7,7 @@ the result does not depend on their number.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -54,6 +55,13 @@ class PosedLoops:
         """Numbers in the states of all classes and heads of a group."""
         return len(self.query_pointer) * self.heads * self.loops.state_size
 
+    def long_groups(self) -> Sequence[int]:
+        """Groups that are cut into pieces."""
+        if max(len(self.key_order), len(self.query_order)) <= PIECE:
+            return ()
+        keys, queries = np.diff(self.key_pointer), np.diff(self.query_pointer, axis=1)
+        return np.flatnonzero((keys > PIECE) | (queries > PIECE).any(0))  # type: ignore[return-value]
+
     @property
     def shared(self) -> tuple[Any, ...]:
         kind = self.directions.dtype.type
@@ -74,6 +82,11 @@ def _widths(problem: Problem, added: bool) -> tuple[Any, ...]:
 def ready(problem: Problem, added: bool = False) -> bool:
     """Whether the loops for a problem are compiled, those that write or those that add; if not, they may be under way."""
     return compiled.get(*_widths(problem, added)) is not None
+
+
+def there(problem: Problem, added: bool = False) -> bool:
+    """Whether the loops for a problem are compiled; if not, nothing is begun."""
+    return compiled.has(*_widths(problem, added))
 
 
 def flat(tensor: Tensor) -> tuple[Array, int, Tensor]:
@@ -128,12 +141,11 @@ def forward(given: Problem, sums: Tensor, norms: Tensor, sign: int = 0) -> None:
 
 def _forward(problem: PosedLoops, sums: Array, norms: Array, normalize: bool) -> None:
     run = problem.loops
-    limits = (problem.key_pointer, problem.query_pointer)
     each(
         _balanced(problem),
         lambda a, b: run.forward(*problem.shared, sums, norms, normalize, PIECE, a, b),
     )
-    long = run.long_groups(*limits, PIECE)
+    long = problem.long_groups()
     if len(long) == 0:
         return
     states = _long_states(problem, long)
@@ -162,7 +174,7 @@ def backward(
 def _backward(problem: PosedLoops, given: tuple[Any, ...], grads: list[Array]) -> None:
     run = problem.loops
     each(_balanced(problem), lambda a, b: run.backward(*problem.shared, *given, PIECE, a, b))
-    long = run.long_groups(problem.key_pointer, problem.query_pointer, PIECE)
+    long = problem.long_groups()
     if len(long) == 0:
         return
     states = _long_states(problem, long)
@@ -182,7 +194,7 @@ def _backward(problem: PosedLoops, given: tuple[Any, ...], grads: list[Array]) -
     )
 
 
-def _long_states(problem: PosedLoops, long: Array) -> Array:
+def _long_states(problem: PosedLoops, long: Sequence[int]) -> Array:
     run = problem.loops
     pieces = run.pieces(long, problem.key_pointer, 0, PIECE)
     partial = np.zeros((len(pieces), problem.state_size), problem.directions.dtype)

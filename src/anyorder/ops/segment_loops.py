@@ -51,12 +51,6 @@ class Loops:
     state_size: int
 
     @staticmethod
-    def long_groups(key_pointer: Any, query_pointer: Any, piece: int) -> Any:
-        """Groups that are cut into pieces."""
-        keys, queries = np.diff(key_pointer), np.diff(query_pointer, axis=1)
-        return np.flatnonzero((keys > piece) | (queries > piece).any(0))
-
-    @staticmethod
     def pieces(long: Any, pointer: Any, width: int, piece: int) -> Any:
         """Rows (place among the long groups, class or -1, first, last) that cut their keys (width 0) or queries."""
         found = []
