@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from anyorder import EncoderLayer, Features, RandomFeatures, SparseIndexSet, collate
 from anyorder.bench import planning
-from anyorder.bench.models import LEAN, READ_ONCE, Workload, perceptron
+from anyorder.bench.models import INTO_NODES, LEAN, READ_ONCE, Workload, perceptron
 from anyorder.extras import require
 from shared import parser, show, start, step_memory, times
 
@@ -27,6 +27,9 @@ ROWS: dict[str, dict[str, Any]] = {
     "ours, lean": LEAN,
     "ours, lean, half the hidden width": {**LEAN, "half": True},
     "ours, read once, half the hidden width": {**READ_ONCE, "half": True},
+    "ours, into nodes, half the hidden width": {**INTO_NODES, "half": True},
+    "ours, into nodes": INTO_NODES,
+    "ours, into nodes, MLP of the paper": {**INTO_NODES, "mlp_classes": "pointwise"},
 }
 
 

@@ -2,9 +2,9 @@
 
     OMP_NUM_THREADS=1 python benchmarks/runtime.py --edges 10000 100000
 
-Enc_2->2(32, 8, 4) x 4 and Enc_2->0 on a Barabasi-Albert graph: relaxed, exact, and lean, which shares keys and queries among
-classes and has an MLP for each entry by itself. Beside the times: what building the plan takes, and peak memory of a step,
-each in a process of its own.
+Enc_2->2(32, 8, 4) x 4 and Enc_2->0 on a Barabasi-Albert graph: relaxed, exact, and the lean settings of
+``anyorder.bench.models``. Beside the times: what building the plan takes, and peak memory of a step, each in a process of its
+own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import torch
 
 from anyorder import RandomFeatures
 from anyorder.bench import barabasi_albert, planning
-from anyorder.bench.models import CHANNELS, LEAN, MODELS, READ_ONCE, HigherOrder, Workload
+from anyorder.bench.models import CHANNELS, INTO_NODES, LEAN, MODELS, READ_ONCE, HigherOrder, Workload
 from shared import parser, show, start, step_memory, times
 
 GPS = "GPS (Performer)"
@@ -25,6 +25,7 @@ ROWS = {
     "shared": HigherOrder("sparse", RandomFeatures(), "relaxed", "keys and queries"),
     "lean": HigherOrder("sparse", RandomFeatures(), "relaxed", **LEAN),
     "read once": HigherOrder("sparse", RandomFeatures(), "relaxed", channels_hidden=CHANNELS // 2, **READ_ONCE),
+    "into nodes": HigherOrder("sparse", RandomFeatures(), "relaxed", channels_hidden=CHANNELS // 2, **INTO_NODES),
     "lean, exact": HigherOrder("sparse", RandomFeatures(), "exact", **LEAN),
     GPS: MODELS[GPS],
 }

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from anyorder import Encoder, Features, RandomFeatures, SparseIndexSet, collate
 from anyorder.bench import planning
-from anyorder.bench.models import LEAN, READ_ONCE, Workload, perceptron
+from anyorder.bench.models import INTO_NODES, LEAN, READ_ONCE, Workload, perceptron
 from anyorder.extras import require
 from shared import parser, show, start, times
 
@@ -27,6 +27,7 @@ ROWS: dict[str, dict[str, Any]] = {
     "ours": {},
     "ours, lean": LEAN,
     "ours, read once": READ_ONCE,
+    "ours, into nodes": INTO_NODES,
 }
 
 
@@ -72,7 +73,7 @@ def make(name: str, x: Features) -> Workload:
             heads=HEADS,
             head_channels=x.channels // HEADS,
             kernel=RandomFeatures(),
-            channels_hidden=x.channels // 2 if name.endswith("once") else None,
+            channels_hidden=x.channels // 2 if "direct" in ROWS[name] else None,
             **ROWS[name],
         )
         return Workload(ours, lambda: ours(x).rows)

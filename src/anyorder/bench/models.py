@@ -25,6 +25,8 @@ READ_ONCE: dict[str, Any] = {
     "mlp_classes": "pointwise, then in place",
 }
 """Entries read their nodes and their reversal in the first map of the MLP, where ``LEAN`` has them do so in attention."""
+INTO_NODES: dict[str, Any] = {**READ_ONCE, "classes": "into nodes"}
+"""Nodes alone attend; edges read what their nodes received in the MLP."""
 Layout = Literal["sparse", "dense"]
 Convolution = Literal["gcn", "gin", "gatv2", "gps"]
 
@@ -65,6 +67,7 @@ class HigherOrder:
     sharing: Sharing = "none"
     mlp_classes: Lightweight = "pointwise"
     direct: bool = True
+    classes: str = "all"
     channels_hidden: int | None = None
 
     def build(self) -> nn.Module:
@@ -82,6 +85,7 @@ class HigherOrder:
             kernel=self.kernel,
             coupling=self.coupling,
             sharing=self.sharing,
+            classes=self.classes,
             mlp_classes=self.mlp_classes,
             direct=self.direct,
             channels_hidden=self.channels_hidden,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from anyorder.algebra import LIGHTWEIGHT, SHARINGS
+from anyorder.algebra.selections import CRITERIA
 
 _SCALING = """Time and memory of a forward pass and a training step against the number of edges, on Barabasi-Albert graphs
 with 5 links per new node: the runtime figure of the paper. Each model and size runs in a process of its own; a model that
@@ -63,6 +64,8 @@ def _add_layer(kinds: Any) -> None:
     parser.add_argument(
         "--coupling", choices=("relaxed", "exact"), default="relaxed", help="coupling of keys and queries (default: relaxed)"
     )
+    text = f"classes of attention: {', '.join(map(repr, CRITERIA))}, or several with commas between (default: all)"
+    parser.add_argument("--classes", default="all", metavar="WHICH", help=text)
     text = "weights that classes have in common: none, keys, queries, 'keys and queries' (default: none)"
     parser.add_argument("--sharing", choices=SHARINGS, default="none", metavar="WHAT", help=text)
     parser.add_argument("--output-rank", type=int, metavar="R", help="rank of the output matrices (default: whole)")
@@ -122,15 +125,18 @@ def _layer(args: argparse.Namespace) -> int:
     _check(args, "channels", "edges", "heads", "head_channels", "output_rank", "channels_hidden", "threads")
     wait_for_loops()
     torch.set_num_threads(args.threads)
-    names = ("channels", "edges", "heads", "head_channels", "coupling", "sharing", "output_rank", "mlp_classes", "direct")
-    layer, x = encoder_layer(**{name: getattr(args, name) for name in (*names, "channels_hidden")})
+    shape = ("channels", "edges", "heads", "head_channels", "channels_hidden")
+    names = (*shape, "coupling", "classes", "sharing", "output_rank", "mlp_classes", "direct")
+    layer, x = encoder_layer(**{name: getattr(args, name) for name in names})
     found = compare_layer(layer, x, step=args.step, clock=args.clock)
     size = f"{x.index.num_entries - x.num_nodes:,} directed edges, {x.num_nodes:,} nodes"
     print(f"Enc_2->2({args.channels}, {args.head_channels}, {args.heads}), {args.coupling}, on {size}")
     weights = sum(weight.numel() for weight in layer.parameters())
     hidden = f"{args.mlp_classes}, {layer.widen.channels_out} channels inside"
     direct = "with" if args.direct else "without"
-    print(f"sharing: {args.sharing}; attention {direct} a pointwise part; MLP: {hidden}; {weights:,} parameters")
+    print(
+        f"classes: {args.classes}; sharing: {args.sharing}; attention {direct} a pointwise part; MLP: {hidden}; {weights:,} parameters"
+    )
     for each in found:
         total = sum(count * product.operations for product, count in each.products.items()) / 1e6
         print(f"\nmatrix products of the {each.name}: {total:,.1f} MFLOP\n{list_products(each.products)}")

@@ -241,10 +241,12 @@ class EquivariantAttention(FeatureModule):
         width = self.heads * self.head_channels
         parts: Sequence[Tensor] = (rows,)
         if len(columns) > 1:
-            parts = rows.split([self.channels_out if e.role == "direct" else e.classes * width for e in columns], 1)
+            parts = rows.split_with_sizes(
+                [self.channels_out if e.role == "direct" else e.classes * width for e in columns], 1
+            )
         for each, part in zip(columns, parts, strict=True):
             whole = each.role == "direct"  # others are (entry, class, head, channel)
-            shaped = part if whole else part.unflatten(1, (-1, self.heads, self.head_channels))
+            shaped = part if whole else part.view(len(part), each.classes, self.heads, self.head_channels)
             made[each.role, each.attend, pattern] = [shaped]
 
     def _attend(self, step: Attend, known: Any, features: FeatureMap | None, made: Made) -> None:

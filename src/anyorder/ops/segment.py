@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -58,7 +59,7 @@ def segment_attention(
     if is_exported():
         made = plain_attention(problem)
     elif _is_plain(problem):
-        with torch.autocast(query.device.type, enabled=False):
+        with _in_full(query):
             made = plain_attention(problem)
     else:
         made = _segment_attention(*problem.flat())
@@ -131,9 +132,15 @@ _PROBLEM = """Tensor query, Tensor key, Tensor value, Tensor? directions, Tensor
     Tensor query_order, Tensor query_pointer, str kind, float eps, bool normalize"""
 
 
+def _in_full(tensor: Tensor) -> AbstractContextManager[Any]:
+    """Without automatic mixed precision."""
+    kind = tensor.device.type
+    return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext()
+
+
 def _compute(*given: Any) -> Pair:
     problem = Problem.of(given)
-    with torch.autocast(problem.query.device.type, enabled=False):
+    with _in_full(problem.query):
         backend = choose(problem)
         if backend == "reference":
             sums, norms = plain_attention(problem)  # may share memory, which an operator's results must not
@@ -153,7 +160,7 @@ def _shapes(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> Pair:
 
 def _compute_backward(*given: Any) -> tuple[Tensor, Tensor, Tensor]:
     problem, results = Problem.of(given[:11]), given[11:]
-    with torch.autocast(problem.query.device.type, enabled=False):
+    with _in_full(problem.query):
         parts = (problem.query, problem.key, problem.value)
         made = tuple(torch.zeros(part.shape, dtype=part.dtype, device=part.device) for part in parts)
         backend = choose(problem)
