@@ -3,8 +3,8 @@
     OMP_NUM_THREADS=1 python benchmarks/runtime.py --edges 10000 100000
 
 Enc_2->2(32, 8, 4) x 4 and Enc_2->0 on a Barabasi-Albert graph: relaxed, exact, and the lean settings of
-``anyorder.bench.models``. Beside the times: what building the plan takes, and peak memory of a step, each in a process of its
-own.
+``anyorder.bench.models``. Beside the times: what building the plan takes, and peak memory of a step, each in a
+process of its own.
 """
 
 from __future__ import annotations
