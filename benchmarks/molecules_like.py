@@ -27,9 +27,8 @@ ROWS: dict[str, dict[str, Any]] = {
     "ours, lean": LEAN,
     "ours, lean, half the hidden width": {**LEAN, "half": True},
     "ours, read once, half the hidden width": {**READ_ONCE, "half": True},
-    "ours, into nodes, half the hidden width": {**INTO_NODES, "half": True},
     "ours, into nodes": INTO_NODES,
-    "ours, into nodes, MLP of the paper": {**INTO_NODES, "mlp_classes": "pointwise"},
+    "ours, into nodes, half the hidden width": {**INTO_NODES, "half": True},
 }
 
 

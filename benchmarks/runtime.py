@@ -25,7 +25,7 @@ ROWS = {
     "shared": HigherOrder("sparse", RandomFeatures(), "relaxed", "keys and queries"),
     "lean": HigherOrder("sparse", RandomFeatures(), "relaxed", **LEAN),
     "read once": HigherOrder("sparse", RandomFeatures(), "relaxed", channels_hidden=CHANNELS // 2, **READ_ONCE),
-    "into nodes": HigherOrder("sparse", RandomFeatures(), "relaxed", channels_hidden=CHANNELS // 2, **INTO_NODES),
+    "into nodes": HigherOrder("sparse", RandomFeatures(), "relaxed", **INTO_NODES),
     "lean, exact": HigherOrder("sparse", RandomFeatures(), "exact", **LEAN),
     GPS: MODELS[GPS],
 }

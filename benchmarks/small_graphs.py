@@ -26,8 +26,9 @@ ROWS: dict[str, dict[str, Any]] = {
     "GPS (Performer)": {},
     "ours": {},
     "ours, lean": LEAN,
-    "ours, read once": READ_ONCE,
+    "ours, read once, half the hidden width": READ_ONCE,
     "ours, into nodes": INTO_NODES,
+    "ours, into nodes, half the hidden width": INTO_NODES,
 }
 
 
@@ -73,7 +74,7 @@ def make(name: str, x: Features) -> Workload:
             heads=HEADS,
             head_channels=x.channels // HEADS,
             kernel=RandomFeatures(),
-            channels_hidden=x.channels // 2 if "direct" in ROWS[name] else None,
+            channels_hidden=x.channels // 2 if "half" in name else None,
             **ROWS[name],
         )
         return Workload(ours, lambda: ours(x).rows)
