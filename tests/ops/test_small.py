@@ -8,7 +8,7 @@ import torch
 from anyorder.layers import Elu
 from anyorder.layouts import Queries, Segments
 from anyorder.ops import segment, segment_cpu
-from anyorder.ops.backends import use_backend, use_compiling
+from anyorder.ops.backends import MANY, Compiled, use_backend, use_compiling
 from anyorder.ops.features import Problem
 
 
@@ -41,11 +41,11 @@ def _problem(size: int) -> Problem:
     [
         (segment.SMALL // 4, "wait", True, "reference", 0),
         (segment.SMALL // 4, "background", True, "reference", 0),
-        (segment.PAYS // 4, "background", False, "reference", 0),
-        (segment.PAYS // 4, "background", True, "numba", 0),
-        (segment.PAYS // 4, "never", True, "numba", 0),
-        (segment.PAYS // 4, "wait", True, "numba", 0),
-        (segment.PAYS // 4, "wait", False, "reference", 1),  # real ones would be there after that
+        (segment.PAYS // 2, "background", False, "reference", 0),
+        (segment.PAYS // 2, "background", True, "numba", 0),
+        (segment.PAYS // 2, "never", True, "numba", 0),
+        (segment.PAYS // 2, "wait", True, "numba", 0),
+        (segment.PAYS // 2, "wait", False, "reference", 1),  # real ones would be there after that
         (segment.PAYS * 4, "background", False, "reference", 1),
         (segment.PAYS * 4, "background", True, "numba", 0),
     ],
@@ -56,3 +56,16 @@ def test_who_computes(monkeypatch, size, compiling, there, version, begun):
     with use_backend("auto"), use_compiling(compiling):
         assert segment.choose(_problem(size)) == version
     assert known.begun == begun
+
+
+@pytest.mark.parametrize("compiling", ["background", "never"])
+def test_whoever_asks_often_has_them_compiled(compiling):
+    compiled = Compiled(lambda key: "built", lambda key: "built ahead")
+    with use_compiling(compiling):
+        assert not any(compiled.has("key") for _ in range(MANY - 1))
+        assert not compiled._started
+        compiled.has("key")
+        for thread in compiled._started.values():
+            thread.join()
+        assert compiled.has("key") == (compiling == "background")
+        assert not compiled.has("another")

@@ -246,7 +246,7 @@ class EquivariantAttention(FeatureModule):
             )
         for each, part in zip(columns, parts, strict=True):
             whole = each.role == "direct"  # others are (entry, class, head, channel)
-            shaped = part if whole else part.view(len(part), each.classes, self.heads, self.head_channels)
+            shaped = part if whole else part.view(part.shape[0], each.classes, self.heads, self.head_channels)
             made[each.role, each.attend, pattern] = [shaped]
 
     def _attend(self, step: Attend, known: Any, features: FeatureMap | None, made: Made) -> None:

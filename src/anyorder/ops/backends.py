@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ INSTALLED = {name: util.find_spec(name) is not None for name in ("numba", "trito
 Compiling = Literal["background", "wait", "never"]
 LARGE = 2**21
 """Numbers of queries from which it pays to have Numba."""
+MANY = 1000
+"""Calls with small inputs after which loops are compiled for them, too."""
 _hinted: list[bool] = []
 
 
@@ -126,6 +129,7 @@ class Compiled:
         self._build, self._ahead = build, ahead
         self._made: dict[Hashable, Any] = {}
         self._started: dict[Hashable, Thread] = {}
+        self._asked: Counter[Hashable] = Counter()
         self._lock = Lock()
 
     def get(self, *key: Any, need: bool = False) -> Any:
@@ -146,8 +150,13 @@ class Compiled:
         return None
 
     def has(self, *key: Any) -> bool:
-        """Whether the loops of a key are there; nothing is begun."""
-        return key in self._made and not isinstance(self._made[key], Exception)
+        """Whether the loops of a key are there; whoever asks often has them compiled."""
+        if key in self._made:
+            return not isinstance(self._made[key], Exception)
+        self._asked[key] += 1
+        if self._asked[key] == MANY:
+            self.get(*key)
+        return False
 
     def _wait(self, key: tuple[Any, ...]) -> Any:
         started = self._started.get(key)

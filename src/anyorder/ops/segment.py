@@ -21,8 +21,8 @@ from anyorder.ops.operators import Operator
 
 WIDE = 1024  # features x channels of a head from which on products of matrices are faster than loops,
 LONG = 2**20  # where a group has so many of these in all of its rows and heads
-SMALL = 2**12  # numbers in all phi(k) v^T below which the call of compiled loops does not pay,
-PAYS = 2**16  # and from which on it pays to compile them in the background
+PAYS = 2**16  # numbers in all phi(k) v^T from which on loops are compiled in the background at once,
+SMALL = 2**14  # and below which they are never called, so that the smallest trainings do not wait for them
 MOST = 2**26  # of these that the plain version holds at once; more classes than that are done in turns
 Pair = tuple[Tensor, Tensor]
 
@@ -89,7 +89,7 @@ def _is_plain(problem: Problem) -> bool:
 
 
 def _is_small(problem: Problem, added: bool = False) -> bool:
-    """Whether compiled loops do not pay: a call of them, or to begin with them where nobody waits for a compiler."""
+    """Whether an input is too small for compiled loops, or to have them compiled where they are not there."""
     if problem.size > PAYS or problem.size <= SMALL or not INSTALLED["numba"]:
         return problem.size <= PAYS
     from anyorder.ops import segment_cpu

@@ -85,7 +85,7 @@ def ready(problem: Problem, added: bool = False) -> bool:
 
 
 def there(problem: Problem, added: bool = False) -> bool:
-    """Whether the loops for a problem are compiled; if not, nothing is begun."""
+    """Whether the loops for a problem are compiled; one that is posed often has them compiled."""
     return compiled.has(*_widths(problem, added))
 
 
