@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from anyorder.experiments.molecules.models import (
     MoleculeEncoder,
@@ -14,7 +15,7 @@ from anyorder.experiments.molecules.models import (
     MoleculeTransformer,
 )
 from anyorder.experiments.molecules.task import MoleculeTask, NamedMolecules, OfficialMolecules
-from anyorder.layers import Kernel, LearnedFeatures, Softmax
+from anyorder.layers import LearnedFeatures, Softmax
 from anyorder.training.run import Optimiser, Recipe, Run, Scale, Schedule
 from anyorder.training.tables import Claim, Table
 
@@ -33,9 +34,13 @@ EQUIVARIANT: dict[str, MoleculeModel] = {
     "Ours (S, phi)_SMALL": SMALL,
     "Ours (S, phi)": FULL,
 }
-# Beyond the paper: SMALL with other kernels.
-KERNELS: dict[str, Kernel] = {"Ours (S)_SMALL": Softmax(), "Ours (S, learned phi)_SMALL": LearnedFeatures()}
-MODELS = {**BASELINES, **EQUIVARIANT, **{row: replace(SMALL, kernel=kernel) for row, kernel in KERNELS.items()}}
+# Beyond the paper: SMALL with other kernels, and with attention into atoms alone.
+CHANGED: dict[str, dict[str, Any]] = {
+    "Ours (S)_SMALL": {"kernel": Softmax()},
+    "Ours (S, learned phi)_SMALL": {"kernel": LearnedFeatures()},
+    "Ours (S, phi)_SMALL, into nodes": {"classes": "into nodes"},
+}
+MODELS = {**BASELINES, **EQUIVARIANT, **{row: replace(SMALL, **changes) for row, changes in CHANGED.items()}}
 
 
 SHORT = Schedule(epochs=1000, max_steps=100_000, warmup_steps=5_000, decay="linear")
@@ -56,7 +61,7 @@ QUICK: dict[str, tuple[MoleculeModel, float]] = {
     "Ours (S, phi)": (MoleculeEncoder(4, 96, 4, 16, 4, 16, dropout=0.0), 1e-3),
 }
 # With the rate of SMALL.
-QUICK |= {row: (replace(_QUICK_SMALL, kernel=kernel), 1e-3) for row, kernel in KERNELS.items()}
+QUICK |= {row: (replace(_QUICK_SMALL, **changes), 1e-3) for row, changes in CHANGED.items()}
 # The same rows at equal sizes, with the learning rates above: baselines as wide as Ours_SMALL, ours as narrow as GIN.
 MATCHED: dict[str, tuple[MoleculeModel, float]] = {
     "GCN, 980k": (MoleculeMessagePassing("gcn", channels=418), 1e-3),
