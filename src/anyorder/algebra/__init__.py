@@ -10,22 +10,25 @@ from anyorder.algebra.classes import (
     expansion,
     pointwise_into,
     pools,
+    projecting,
 )
 from anyorder.algebra.describe import formula, meaning
 from anyorder.algebra.linear_steps import linear_program
 from anyorder.algebra.partitions import SetPartition, set_partitions
 from anyorder.algebra.program import SHARINGS, Program, Sharing
-from anyorder.algebra.selections import LIGHTWEIGHT, Lightweight, Selection, select, select_mlp
+from anyorder.algebra.selections import LIGHTWEIGHT, PROJECTING, Lightweight, Projecting, Selection, select, select_mlp
 
 __all__ = [
     "KINDS",
     "LIGHTWEIGHT",
+    "PROJECTING",
     "SHARINGS",
     "EquivalenceClass",
     "Kind",
     "Lightweight",
     "Pool",
     "Program",
+    "Projecting",
     "Selection",
     "SetPartition",
     "Sharing",
@@ -37,6 +40,7 @@ __all__ = [
     "meaning",
     "pointwise_into",
     "pools",
+    "projecting",
     "select",
     "select_mlp",
     "set_partitions",

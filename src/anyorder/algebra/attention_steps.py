@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate
 
-from anyorder.algebra.classes import EquivalenceClass, pointwise_into, pools
+from anyorder.algebra.classes import EquivalenceClass, pools, projecting
 from anyorder.algebra.partitions import SetPartition, set_partitions
 from anyorder.algebra.program import (
     Attend,
@@ -22,6 +22,7 @@ from anyorder.algebra.program import (
     Step,
     Values,
 )
+from anyorder.algebra.selections import Projecting
 
 
 def pooled(classes: Sequence[EquivalenceClass]) -> tuple[EquivalenceClass, ...]:
@@ -38,6 +39,7 @@ def attention_program(
     attention: Attentions,
     same: bool,
     sharing: Sharing = "none",
+    projection_classes: Projecting = "pointwise",
 ) -> Program:
     """The program of an attention layer; ``same`` where it writes to the index set that it reads from.
 
@@ -56,9 +58,10 @@ def attention_program(
         attention: ``"relaxed"``, ``"exact"`` or ``"softmax"``, for the local and for the global ones.
         same: whether the layer writes to the index set that it reads from.
         sharing: which of queries and keys the classes of a pattern have together, as of ``EquivariantAttention``.
+        projection_classes: what queries and keys are made from, as of ``EquivariantAttention``.
     """
     attends = tuple(_attends(pooled(classes), attention, "keys" in sharing))
-    layer = _Layer(order_in, order_out, classes, attends, same, sharing)
+    layer = _Layer(order_in, order_out, classes, attends, same, sharing, projection_classes != "pointwise")
     parts = [layer.program((), True), *(layer.program((attend,), False) for attend in attends)]
     divides = len(attends) > 1 and "queries" not in sharing
     return replace(layer.program(attends, True), parts=tuple(parts) if divides else ())
@@ -74,6 +77,7 @@ class _Layer:
     attends: tuple[Attend, ...]
     same: bool
     sharing: Sharing
+    in_place: bool
 
     def program(self, some: tuple[Attend, ...], is_direct: bool) -> Program:
         """What some of the attentions do, and the pointwise part of the output."""
@@ -89,9 +93,9 @@ class _Layer:
         for p in targets:
             shared = (ColumnSpan("query", -1, 0, 1),)
             spans = shared if "queries" in self.sharing else self._queries(p, some)
-            want("target", p, pointwise_into(self.order_in, p), *spans)
+            want("target", p, projecting(self.order_in, p, self.in_place), *spans)
         for p in sources:
-            want(side, p, pointwise_into(self.order_in, p), *self._keys("key", p, some))
+            want(side, p, projecting(self.order_in, p, self.in_place), *self._keys("key", p, some))
         for p, reads in direct.items():
             if reads and is_direct:
                 want("target", p, reads, ColumnSpan("direct", -1, 0, 1))

@@ -171,6 +171,17 @@ def pointwise_into(order_in: int, pattern: SetPartition) -> tuple[EquivalenceCla
     )
 
 
+def projecting(order_in: int, pattern: SetPartition, in_place: bool) -> tuple[EquivalenceClass, ...]:
+    """The pointwise classes that queries or keys at a pattern are made by: all, or the entry itself where it is one.
+
+    >>> [cls.name for cls in projecting(2, SetPartition((0, 1)), in_place=True)]
+    ['(i,j) -> (i,j)']
+    """
+    every = pointwise_into(order_in, pattern)
+    own = tuple(cls for cls in every if cls.source == pattern and all(a == b for a, b in cls.matching))
+    return own or every if in_place else every
+
+
 def expansion(cls: EquivalenceClass) -> tuple[tuple[int, EquivalenceClass], ...]:
     """The exact class as an alternating sum of classes that keep only their equalities.
 

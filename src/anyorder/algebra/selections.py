@@ -15,6 +15,9 @@ from anyorder.algebra.partitions import SetPartition, set_partitions
 Axes = tuple[int, ...]
 Lightweight = Literal["pointwise", "pointwise, in place", "pointwise, then in place"]
 """Names of the classes that an MLP may have."""
+Projecting = Literal["pointwise", "pointwise, in place"]
+"""Names of the classes that queries and keys may be made by."""
+PROJECTING: tuple[Projecting, ...] = ("pointwise", "pointwise, in place")
 LIGHTWEIGHT: tuple[Lightweight, ...] = ("pointwise", "pointwise, in place", "pointwise, then in place")
 
 

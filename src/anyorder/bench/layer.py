@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from anyorder.algebra import Lightweight, Sharing
+from anyorder.algebra import Lightweight, Projecting, Sharing
 from anyorder.bench.fits import aligned
 from anyorder.bench.graphs import barabasi_albert
 from anyorder.bench.measure import Clock, Timing, measure
@@ -68,6 +68,7 @@ def encoder_layer(
     coupling: Coupling = "relaxed",
     classes: str = "all",
     sharing: Sharing = "none",
+    projection_classes: Projecting = "pointwise",
     output_rank: int | None = None,
     mlp_classes: Lightweight = "pointwise",
     direct: bool = True,
@@ -86,6 +87,7 @@ def encoder_layer(
         coupling=coupling,
         classes=classes,
         sharing=sharing,
+        projection_classes=projection_classes,
         output_rank=output_rank,
         mlp_classes=mlp_classes,
         direct=direct,

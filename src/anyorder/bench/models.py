@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from anyorder.algebra import Lightweight, Sharing
+from anyorder.algebra import Lightweight, Projecting, Sharing
 from anyorder.extras import require
 from anyorder.layers import Kernel, RandomFeatures, Softmax
 from anyorder.layers.named_kernels import Coupling
@@ -65,6 +65,7 @@ class HigherOrder:
     kernel: Kernel | None = None
     coupling: Coupling | None = None
     sharing: Sharing = "none"
+    projection_classes: Projecting = "pointwise"
     mlp_classes: Lightweight = "pointwise"
     direct: bool = True
     classes: str = "all"
@@ -86,6 +87,7 @@ class HigherOrder:
             coupling=self.coupling,
             sharing=self.sharing,
             classes=self.classes,
+            projection_classes=self.projection_classes,
             mlp_classes=self.mlp_classes,
             direct=self.direct,
             channels_hidden=self.channels_hidden,

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from anyorder.algebra import LIGHTWEIGHT, SHARINGS
+from anyorder.algebra import LIGHTWEIGHT, PROJECTING, SHARINGS
 from anyorder.algebra.selections import CRITERIA
 
 _SCALING = """Time and memory of a forward pass and a training step against the number of edges, on Barabasi-Albert graphs
@@ -68,6 +68,8 @@ def _add_layer(kinds: Any) -> None:
     parser.add_argument("--classes", default="all", metavar="WHICH", help=text)
     text = "weights that classes have in common: none, keys, queries, 'keys and queries' (default: none)"
     parser.add_argument("--sharing", choices=SHARINGS, default="none", metavar="WHAT", help=text)
+    text = "classes that make queries and keys: pointwise, or 'pointwise, in place' (default: pointwise)"
+    parser.add_argument("--projection-classes", choices=PROJECTING, default="pointwise", metavar="WHAT", help=text)
     parser.add_argument("--output-rank", type=int, metavar="R", help="rank of the output matrices (default: whole)")
     text = (
         "classes of the MLP: pointwise, 'pointwise, in place' (each entry by itself), or 'pointwise, then in place' "
@@ -126,7 +128,7 @@ def _layer(args: argparse.Namespace) -> int:
     wait_for_loops()
     torch.set_num_threads(args.threads)
     shape = ("channels", "edges", "heads", "head_channels", "channels_hidden")
-    names = (*shape, "coupling", "classes", "sharing", "output_rank", "mlp_classes", "direct")
+    names = (*shape, "coupling", "classes", "sharing", "projection_classes", "output_rank", "mlp_classes", "direct")
     layer, x = encoder_layer(**{name: getattr(args, name) for name in names})
     found = compare_layer(layer, x, step=args.step, clock=args.clock)
     size = f"{x.index.num_entries - x.num_nodes:,} directed edges, {x.num_nodes:,} nodes"

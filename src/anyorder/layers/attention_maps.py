@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from anyorder.algebra import EquivalenceClass, SetPartition, pointwise_into
-from anyorder.algebra.program import Project
+from anyorder.algebra import EquivalenceClass, SetPartition
+from anyorder.algebra.program import Project, module_name
 from anyorder.layers import EquivariantAttention, Softmax
 from anyorder.layers.kernels import FeatureKernel
+from anyorder.layers.projection import PointwiseProjection
 from anyorder.layouts import Entries, Features, IndexSet, Plan
 from anyorder.ops.gather import project
 
@@ -33,8 +34,9 @@ def attention_map(
     if len(queries) * len(keys) > MOST_PAIRS:
         raise ValueError(f"{len(queries)} x {len(keys)} coefficients are too many to write out, at most {MOST_PAIRS}")
     weights = attention.weights_of(cls)
-    query = _lightweight(plan, cls.target, x, weights.get("query"), weights["query_bias"])
-    key = _lightweight(x.index.plan(x.index), cls.source, x, weights["key"], weights["key_bias"])
+    asking, asked = attention.query[module_name(cls.target)], attention.key[module_name(cls.source)]
+    query = _lightweight(plan, _step(asking, cls.target), x, weights.get("query"), weights["query_bias"])
+    key = _lightweight(x.index.plan(x.index), _step(asked, cls.source), x, weights["key"], weights["key_bias"])
     kernel = attention.kernels[cls.kind == "global"]
     related = _related(cls, queries, keys, exact=attention.coupling == "exact")
     if isinstance(kernel, Softmax):
@@ -49,11 +51,15 @@ def attention_map(
     return scores / scores.sum(-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).tiny)
 
 
-def _lightweight(plan: Plan, pattern: SetPartition, x: Features, weight: Tensor | None, bias: Tensor) -> Tensor:
+def _step(projection: nn.Module, pattern: SetPartition) -> Project:
+    assert isinstance(projection, PointwiseProjection)
+    return Project("target", pattern, projection.classes, ())
+
+
+def _lightweight(plan: Plan, step: Project, x: Features, weight: Tensor | None, bias: Tensor) -> Tensor:
     """(entry, head, channel): queries or keys at the entries of a pattern."""
-    step = Project("target", pattern, pointwise_into(x.order, pattern), ())
     reads, flat = [plan.gather(cls) for cls in step.classes], None if weight is None else weight.flatten(2)
-    rows = project(step, (len(plan.target.entries(pattern)), reads), x.index.split(x.rows), flat, bias.flatten())
+    rows = project(step, (len(plan.target.entries(step.pattern)), reads), x.index.split(x.rows), flat, bias.flatten())
     return rows.unflatten(1, bias.shape)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from anyorder.algebra import EquivalenceClass, Selection, Sharing, select, select_mlp
+from anyorder.algebra import EquivalenceClass, Projecting, Selection, Sharing, select, select_mlp
 from anyorder.layers.attention import EquivariantAttention
 from anyorder.layers.linear import EquivariantLinear, lightweight_mlp
 from anyorder.layers.module import FeatureModule, check_input, check_orders, check_positive
@@ -30,7 +30,7 @@ class EncoderLayer(FeatureModule):
 
     Args:
         order_in, order_out, channels, heads, head_channels: as in ``EquivariantAttention``.
-        kernel, coupling, normalize, classes, sharing, output_rank: as in ``EquivariantAttention``.
+        kernel, coupling, normalize, classes, sharing, projection_classes, output_rank: as in ``EquivariantAttention``.
         dropout: share that is dropped in training, in attention and in the MLP.
         channels_hidden: width inside the MLP (default: ``channels``).
         mlp_classes: pointwise classes of the MLP. ``"pointwise"`` (default) is the layer of the paper; with ``"pointwise, in
@@ -62,6 +62,7 @@ class EncoderLayer(FeatureModule):
         residual: bool = True,
         recompute: bool | None = None,
         sharing: Sharing = "none",
+        projection_classes: Projecting = "pointwise",
         output_rank: int | None = None,
         mlp_classes: Selection = "pointwise",
         direct: bool = True,
@@ -85,6 +86,7 @@ class EncoderLayer(FeatureModule):
             dropout=dropout,
             classes=attended(order_in, order_out, classes, direct or not residual),
             sharing=sharing,
+            projection_classes=projection_classes,
             output_rank=output_rank,
             recompute=recompute,
         )

@@ -8,7 +8,7 @@ from typing import Literal
 
 from torch import nn
 
-from anyorder.algebra import Selection, Sharing
+from anyorder.algebra import Projecting, Selection, Sharing
 from anyorder.layers import EncoderLayer, EquivariantLinear
 from anyorder.layers.linear import Reduction
 from anyorder.layers.module import FeatureModule, check_input, check_orders, check_positive
@@ -32,7 +32,8 @@ class Encoder(FeatureModule):
         order_in: order of the input.
         orders: order after each layer.
         channels_out: width of the head; None leaves the head out.
-        kernel, coupling, classes, dropout, recompute, sharing, output_rank, mlp_classes, direct: as in ``EncoderLayer``.
+        kernel, coupling, classes, dropout, recompute: as in ``EncoderLayer``.
+        sharing, projection_classes, output_rank, mlp_classes, direct: as in ``EncoderLayer``.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Encoder(FeatureModule):
         classes: Selection = "all",
         recompute: bool | None = None,
         sharing: Sharing = "none",
+        projection_classes: Projecting = "pointwise",
         output_rank: int | None = None,
         mlp_classes: Selection = "pointwise",
         direct: bool = True,
@@ -79,6 +81,7 @@ class Encoder(FeatureModule):
                 classes=classes if l else "all",
                 recompute=recompute,
                 sharing=sharing,
+                projection_classes=projection_classes,
                 output_rank=output_rank,
                 mlp_classes=mlp_classes,
                 direct=direct,

@@ -7,7 +7,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from anyorder.algebra import Lightweight, Sharing
+from anyorder.algebra import Lightweight, Projecting, Sharing
 from anyorder.layers import Kernel, Softmax
 from anyorder.layouts import Features
 from anyorder.models import Encoder, EquivariantMLP
@@ -49,6 +49,7 @@ class GraphEncoder(ModelConfig):
     classes: Literal["all", "without global", "into nodes"] = "all"
     dropout: float = 0.0
     sharing: Sharing = "none"
+    projection_classes: Projecting = "pointwise"
     output_rank: int | None = None
     mlp_classes: Lightweight = "pointwise"
     direct: bool = True
@@ -69,6 +70,7 @@ class GraphEncoder(ModelConfig):
                 classes=self.classes,
                 dropout=self.dropout,
                 sharing=self.sharing,
+                projection_classes=self.projection_classes,
                 output_rank=self.output_rank,
                 mlp_classes=self.mlp_classes,
                 direct=self.direct,

@@ -8,7 +8,16 @@ from typing import Literal
 
 import torch
 
-from anyorder.algebra import Lightweight, Program, Sharing, attention_program, classes, linear_program, select_mlp
+from anyorder.algebra import (
+    Lightweight,
+    Program,
+    Projecting,
+    Sharing,
+    attention_program,
+    classes,
+    linear_program,
+    select_mlp,
+)
 from anyorder.experiments.molecules.batch import CollateMolecules, MoleculeBatch
 from anyorder.experiments.molecules.store import Molecule
 from anyorder.layers.blocks import attended
@@ -30,6 +39,7 @@ class MoleculeInputs:
     fingerprints: bool = False
     position_channels: int = 0
     sharing: Sharing = "none"
+    projection_classes: Projecting = "pointwise"
     mlp_classes: Lightweight = "pointwise"
     direct: bool = True
     classes: str = "all"
@@ -57,7 +67,8 @@ class MoleculeInputs:
         if self.layer == "linear":
             return [linear_program(order, order, classes(order, order), "sum")]
         pools = attended(order, order, self.classes, self.direct)
-        attention = attention_program(order, order, pools, (self.layer, self.layer), True, self.sharing)
+        shared = (self.sharing, self.projection_classes)
+        attention = attention_program(order, order, pools, (self.layer, self.layer), True, *shared)
         return [attention, *(linear_program(order, order, some, "sum") for some in select_mlp(order, self.mlp_classes))]
 
 

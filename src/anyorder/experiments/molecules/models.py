@@ -11,7 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from anyorder.algebra import Lightweight, Sharing
+from anyorder.algebra import Lightweight, Projecting, Sharing
 from anyorder.experiments.molecules.baselines import (
     CategoricalEncoder,
     FingerprintMLP,
@@ -134,6 +134,7 @@ class MoleculeEncoder(MoleculeModel):
     classes: Literal["all", "without global", "into nodes"] = "all"
     dropout: float = 0.1
     sharing: Sharing = "none"
+    projection_classes: Projecting = "pointwise"
     output_rank: int | None = None
     mlp_classes: Lightweight = "pointwise"
     direct: bool = True
@@ -143,7 +144,13 @@ class MoleculeEncoder(MoleculeModel):
     def inputs(self) -> MoleculeInputs:
         layer: Layer = "softmax" if isinstance(self.kernel, Softmax) else self.coupling or "relaxed"
         return MoleculeInputs(
-            2, layer, sharing=self.sharing, mlp_classes=self.mlp_classes, direct=self.direct, classes=self.classes
+            2,
+            layer,
+            sharing=self.sharing,
+            projection_classes=self.projection_classes,
+            mlp_classes=self.mlp_classes,
+            direct=self.direct,
+            classes=self.classes,
         )
 
     def network(self, channels_out: int) -> nn.Module:
@@ -159,6 +166,7 @@ class MoleculeEncoder(MoleculeModel):
                 classes=self.classes,
                 dropout=self.dropout,
                 sharing=self.sharing,
+                projection_classes=self.projection_classes,
                 output_rank=self.output_rank,
                 mlp_classes=self.mlp_classes,
                 direct=self.direct,
