@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from anyorder import Elu, Encoder, EncoderLayer, EquivariantAttention, RandomFeatures, Softmax
-from anyorder.algebra import SHARINGS, attention_program, classes
+from anyorder.algebra import SHARINGS, attention_program, classes, pointwise_into, projecting
+from anyorder.layers.attention_maps import attention_map
 from anyorder.layers.linear import lightweight_mlp
 from anyorder.testing import assert_equivariant, random_features, random_index_set
 
@@ -168,3 +169,50 @@ def test_wrong_settings_are_refused():
         layer(1, 1, "softmax", sharing="all")
     with pytest.raises(ValueError, match="output_rank must be a positive integer, got 0"):
         layer(1, 1, "softmax", output_rank=0)
+    with pytest.raises(ValueError, match=r"projection_classes must be one of .*, got 'in place'"):
+        layer(1, 1, "softmax", projection_classes="in place")
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize(("k", "l", "same"), [(2, 2, True), (2, 2, False), (2, 1, False), (3, 2, False)])
+def test_queries_and_keys_in_place_are_those_of_the_full_layer_with_zero_weights_elsewhere(k, l, same, name):
+    x, target = problem(k, l, same)
+    lean, full = layer(k, l, name, projection_classes="pointwise, in place"), layer(k, l, name)
+    with torch.no_grad():
+        for cls in full.classes:
+            given, own = lean.weights_of(cls), full.weights_of(cls)
+            for each, weight in own.items():
+                if each not in ("query", "key") or weight.shape == given[each].shape:
+                    weight.copy_(given[each])
+                    continue
+                pattern = cls.target if each == "query" else cls.source
+                every = pointwise_into(k, pattern)
+                weight.zero_()
+                weight[every.index(projecting(k, pattern, in_place=True)[0])].copy_(given[each][0])
+        for each, buffer in full.named_buffers():
+            buffer.copy_(lean.get_buffer(each))
+    assert sum(p.numel() for p in lean.parameters()) < sum(p.numel() for p in full.parameters())
+    torch.testing.assert_close(lean(x, target).rows, full(x, target).rows, atol=1e-12, rtol=1e-10)
+    cls = next(cls for cls in lean.classes if cls.kind == "local")
+    maps = [attention_map(each, x, cls, target) for each in (lean, full)]
+    torch.testing.assert_close(*maps, atol=1e-12, rtol=1e-10)
+
+
+def test_queries_and_keys_in_place_are_equivariant_and_saved(tmp_path):
+    x, _ = problem(2, 2, False)
+    model = Encoder(
+        order_in=2,
+        orders=(2, 2),
+        channels_in=3,
+        channels=4,
+        channels_out=2,
+        heads=2,
+        head_channels=2,
+        kernel=Elu(),
+        classes="into nodes",
+        projection_classes="pointwise, in place",
+    ).double()
+    assert_equivariant(model, x)
+    model.save(tmp_path / "model")
+    torch.testing.assert_close(Encoder.load(tmp_path / "model")(x).rows, model(x).rows)
+    assert "(i,j): key[1] x 1, key[2] x 1, key[3] x 1 = (i,j) w0" in str(model.layers[0].attention.program_same)
