@@ -25,8 +25,8 @@ READ_ONCE: dict[str, Any] = {
     "mlp_classes": "pointwise, then in place",
 }
 """Entries read their nodes and their reversal in the first map of the MLP, where ``LEAN`` has them do so in attention."""
-INTO_NODES: dict[str, Any] = {"classes": "into nodes"}
-"""Nodes alone attend; edges read what their nodes received in the MLP."""
+INTO_NODES: dict[str, Any] = {"classes": "into nodes", "projection_classes": "pointwise, in place"}
+"""Nodes alone attend, and entries make their own queries and keys; edges read what their nodes received in the MLP."""
 Layout = Literal["sparse", "dense"]
 Convolution = Literal["gcn", "gin", "gatv2", "gps"]
 
