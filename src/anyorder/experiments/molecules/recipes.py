@@ -38,7 +38,7 @@ EQUIVARIANT: dict[str, MoleculeModel] = {
 CHANGED: dict[str, dict[str, Any]] = {
     "Ours (S)_SMALL": {"kernel": Softmax()},
     "Ours (S, learned phi)_SMALL": {"kernel": LearnedFeatures()},
-    "Ours (S, phi)_SMALL, into nodes": {"classes": "into nodes"},
+    "Ours (S, phi)_SMALL, into nodes": {"classes": "into nodes", "projection_classes": "pointwise, in place"},
 }
 MODELS = {**BASELINES, **EQUIVARIANT, **{row: replace(SMALL, **changes) for row, changes in CHANGED.items()}}
 
