@@ -50,7 +50,18 @@ def test_nothing_is_kept_without_gradients():
     base, *tables = _given()
     with torch.no_grad():
         assert _gather_add(base, tables, ROWS).grad_fn is None
-    assert type(_gather_add(base, tables, ROWS).grad_fn).__name__ == "_FunctionBackward"
+    for given in (base, torch.nn.Parameter(base.detach())):
+        assert type(_gather_add(given, tables, ROWS).grad_fn).__name__ == "_FunctionBackward"
+
+
+class Named(torch.Tensor):
+    """A tensor of another kind."""
+
+
+def test_tensors_of_other_kinds_go_through_the_dispatcher():
+    base, *tables = _given()
+    made = _gather_add(base.detach().as_subclass(Named), tables, ROWS)
+    assert type(made.grad_fn).__name__ != "_FunctionBackward"
 
 
 @pytest.mark.parametrize("look", ["profiler", "compiler"])

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from torch.nn import Parameter
 
 BACKENDS = ("auto", "reference", "numba", "products", "triton")
 COMPILING = ("background", "wait", "never")
@@ -113,7 +114,7 @@ def is_watched(*tensors: Tensor) -> bool:
         or torch._C._len_torch_dispatch_stack() > 0
         or torch._C._get_tracing_state() is not None
         or torch._C._autograd._profiler_enabled()
-        or any(type(tensor) is not Tensor for tensor in tensors)
+        or any(type(tensor) not in (Tensor, Parameter) for tensor in tensors)
     )
 
 
