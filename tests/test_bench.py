@@ -196,6 +196,7 @@ class TestProducts:
 
     def test_kernel_attention_stands_for_the_products_of_features_and_states(self, monkeypatch):
         monkeypatch.setattr("anyorder.ops.segment.PAYS", -1)  # as for large inputs
+        monkeypatch.setattr("anyorder.ops.segment.SMALL", -1)
         layer, x = _layer(RandomFeatures())
         with torch.no_grad():
             found = executed_products(lambda: layer(x))

@@ -63,6 +63,7 @@ def test_attention_has_second_derivatives(kernel, order_out):
 @pytest.mark.parametrize("normalize", [True, False])
 def test_the_compiled_operator_has_second_derivatives(normalize, monkeypatch):
     monkeypatch.setattr(segment, "PAYS", -1)  # as for large inputs
+    monkeypatch.setattr(segment, "SMALL", -1)
     layer, index = attention(kernel=RandomFeatures(num_features=4), normalize=normalize), graph()
     given = rows_of(index).requires_grad_()
     with use_backend("products"):

@@ -46,6 +46,7 @@ def test_other_backends_know_it(kernel, monkeypatch):
     results = []
     for size, backend in ((segment.PAYS, "reference"), (-1, "reference"), (-1, "products")):
         monkeypatch.setattr(segment, "PAYS", size)
+        monkeypatch.setattr(segment, "SMALL", size)
         rows = x.rows.clone().requires_grad_()
         with use_backend(backend):
             out = layer(x.with_rows(rows)).rows

@@ -102,6 +102,7 @@ def test_recomputing_does_not_attend_again(monkeypatch):
     sizes = {"order_in": 2, "order_out": 2, "channels": 4, "heads": 1, "head_channels": 4}
     calls, choose = [], segment.choose  # asked once in a forward and once in a backward pass
     monkeypatch.setattr(segment, "PAYS", -1)  # as for large inputs
+    monkeypatch.setattr(segment, "SMALL", -1)
     monkeypatch.setattr(segment, "choose", lambda *given: calls.append(recompute) or choose(*given))
     for recompute in (False, True):
         layer = EncoderLayer(**sizes, kernel=RandomFeatures(), recompute=recompute)

@@ -192,3 +192,12 @@ def test_what_cannot_be_exported_is_refused():
         anyorder.export(model, torch.zeros(3, 3))
     with pytest.raises(TypeError, match="complete index sets, got SparseIndexSet"):
         anyorder.export(model, x, features(1, "sparse").index)
+
+
+def test_a_model_that_attends_into_nodes_alone():
+    torch.manual_seed(0)
+    options = {"classes": "into nodes", "projection_classes": "pointwise, in place"}
+    model = Encoder(order_in=2, orders=(2, 0), kernel="elu", **options, **SIZES).eval()
+    program = anyorder.export(model, features(2, "sparse")).module()
+    for x in (features(2, "sparse", seed=3, num_nodes=9), LOOPS, NO_LOOPS, ONE):
+        torch.testing.assert_close(program(**inputs(x)), model(x).values)

@@ -18,7 +18,7 @@ from anyorder.ops import segment
 from anyorder.ops.backends import use_backend
 from anyorder.ops.features import FeatureMap
 
-segment.PAYS = -1
+segment.PAYS = segment.SMALL = -1
 torch.manual_seed(0)
 query, key, value = (torch.randn(5, 1, 1, 2, dtype=torch.float64) for _ in range(3))
 groups = Segments.build(torch.tensor([0, 0, 1, 1, 1]), 2)

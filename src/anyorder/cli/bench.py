@@ -137,7 +137,7 @@ def _layer(args: argparse.Namespace) -> int:
     hidden = f"{args.mlp_classes}, {layer.widen.channels_out} channels inside"
     direct = "with" if args.direct else "without"
     print(f"classes: {args.classes}; sharing: {args.sharing}; attention {direct} a pointwise part")
-    print(f"MLP: {hidden}; {weights:,} parameters")
+    print(f"queries and keys: {args.projection_classes}; MLP: {hidden}; {weights:,} parameters")
     for each in found:
         total = sum(count * product.operations for product, count in each.products.items()) / 1e6
         print(f"\nmatrix products of the {each.name}: {total:,.1f} MFLOP\n{list_products(each.products)}")

@@ -285,10 +285,9 @@ class EquivariantAttention(FeatureModule):
             return made.pop(("query", number, pattern))[0]
         return made["query", -1, pattern][0].expand(-1, count, -1, -1)
 
-    def _combine(self, step: Combine, count: object, received: list[Tensor], direct: Tensor | None, like: Tensor) -> Tensor:
+    def _combine(self, step: Combine, count: Any, received: list[Tensor], direct: Tensor | None, like: Tensor) -> Tensor:
         """One product for all classes: several narrow ones would each write the whole output."""
         if not received:
-            assert isinstance(count, int)
             return like.new_zeros(count, self.channels_out) if direct is None else direct
         wide = received[0] if len(received) == 1 else torch.cat(received, 1)
         wide = self.dropout(wide) if self.dropout.p else wide

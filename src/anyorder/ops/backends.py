@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import util
-from threading import Lock, Thread
+from threading import Lock, Thread, local
 from typing import Any, Literal
 
 import torch
@@ -44,6 +44,8 @@ class Choice:
 
 
 choice = Choice()
+here = local()
+"""Of this thread: whether its attention is ``plain``."""
 
 
 @contextmanager
@@ -56,6 +58,16 @@ def use_backend(name: str) -> Iterator[None]:
         yield
     finally:
         choice.backend = before
+
+
+@contextmanager
+def plain_in_this_thread() -> Iterator[None]:
+    """Have attention of this thread run the reference; other threads go on as they do."""
+    before, here.plain = getattr(here, "plain", False), True
+    try:
+        yield
+    finally:
+        here.plain = before
 
 
 @contextmanager
@@ -114,8 +126,12 @@ def is_watched(*tensors: Tensor) -> bool:
         or torch._C._len_torch_dispatch_stack() > 0
         or torch._C._get_tracing_state() is not None
         or torch._C._autograd._profiler_enabled()
-        or any(type(tensor) not in (Tensor, Parameter) for tensor in tensors)
+        or any(type(tensor) not in (Tensor, Parameter) or is_batched(tensor) for tensor in tensors)
     )
+
+
+is_batched = torch._C._functorch.is_legacy_batchedtensor
+"""Whether a tensor is a batch of gradients (``torch.autograd.grad(..., is_grads_batched=True)``)."""
 
 
 class Compiled:
@@ -155,7 +171,7 @@ class Compiled:
         if key in self._made:
             return not isinstance(self._made[key], Exception)
         self._asked[key] += 1
-        if self._asked[key] == MANY:
+        if self._asked[key] >= MANY:
             self.get(*key)
         return False
 

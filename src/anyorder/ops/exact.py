@@ -16,7 +16,7 @@ from torch import Tensor
 
 from anyorder.layouts import Exact, Queries, Segments
 from anyorder.layouts.memory import is_transformed
-from anyorder.ops.backends import use_backend
+from anyorder.ops.backends import plain_in_this_thread
 from anyorder.ops.features import FeatureMap, Problem
 from anyorder.ops.operators import Operator
 from anyorder.ops.segment import choose, segment_attention, segment_attention_backward
@@ -107,7 +107,7 @@ def _choose(problems: Sequence[Problem]) -> str:
 
 def _without_other_loops(version: str) -> AbstractContextManager[None]:
     """While loops that add are compiled, those that write are not: they would be compiled for nothing."""
-    return use_backend("reference") if version == "reference" else nullcontext()
+    return plain_in_this_thread() if version == "reference" else nullcontext()
 
 
 def _shapes(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> Pair:

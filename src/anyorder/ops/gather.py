@@ -13,7 +13,7 @@ from anyorder.algebra import SetPartition
 from anyorder.algebra.program import Project
 from anyorder.layouts import Spread
 from anyorder.layouts.memory import is_exported, is_transformed
-from anyorder.ops.backends import INSTALLED, Compiled, backend_of, choice
+from anyorder.ops.backends import INSTALLED, Compiled, backend_of, choice, is_batched
 from anyorder.ops.compiling import build_rows, build_rows_ahead
 from anyorder.ops.operators import Operator
 
@@ -161,9 +161,15 @@ def is_compiled(values: Tensor, size: int) -> bool:
         return backend_of(values) in ("numba", "products")
     if choice.backend != "auto":
         return choice.backend in ("numba", "products") and not is_transformed()
-    if size < FEW or values.device.type != "cpu" or is_transformed():
-        return False
-    return compiled.get(str(values.dtype).removeprefix("torch.")) is not None
+    return size >= FEW and values.device.type == "cpu" and choice.compiling != "never" and not is_transformed()
+
+
+def has_loops(values: Tensor) -> bool:
+    """Whether operators on rows of the type of a tensor have their loops by now; until then they do without.
+
+    They are operators before that, too: a layer that is recomputed meanwhile does the same again.
+    """
+    return choice.backend in ("numba", "products") or compiled.get(str(values.dtype).removeprefix("torch.")) is not None
 
 
 def _rows(rows: Tensor | None, count: int) -> Tensor:
@@ -179,6 +185,13 @@ def _add_up(base: Tensor | None, tables: Sequence[Tensor], rows: Sequence[Tensor
 
 def _add(base: Tensor | None, tables: Sequence[Tensor], rows: Sequence[Tensor], out: Tensor) -> None:
     """Fill ``out``, which may be ``base``."""
+    if not has_loops(out):
+        if base is not out:
+            out.copy_(base) if base is not None else out.zero_()
+        for table, read in zip(tables, rows, strict=True):
+            there = (read >= 0).nonzero().flatten()
+            out.index_add_(0, there, table.detach()[read[there]])
+        return
     from anyorder.ops import gather_cpu
 
     room = out.detach().numpy()
@@ -194,8 +207,18 @@ def _setup_add(ctx: Any, inputs: Sequence[Any], output: Tensor) -> None:
 
 
 def _gradient_add(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-    rows = ctx.saved_tensors
-    return grad if ctx.has_base else None, [*_scatter_sums(grad, list(rows), ctx.counts)], [None] * len(rows)
+    rows = list(ctx.saved_tensors)
+    if is_batched(grad):  # operators that return lists cannot be repeated for each of a batch
+        sums = [_sums(grad, read, count) for read, count in zip(rows, ctx.counts, strict=True)]
+    else:
+        sums = [*_scatter_sums(grad, rows, ctx.counts)]
+    return grad if ctx.has_base else None, sums, [None] * len(rows)
+
+
+def _sums(grad: Tensor, rows: Tensor, count: int) -> Tensor:
+    """For each row of a table, the sum of the rows of ``grad`` that name it."""
+    there = (rows >= 0).nonzero().flatten()
+    return grad.new_zeros(count, grad.shape[1]).index_add(0, rows[there], grad.index_select(0, there))
 
 
 _gather_add = Operator(
@@ -209,6 +232,8 @@ _gather_add = Operator(
 
 def _scatter(grad: Tensor, rows: Sequence[Tensor], counts: Sequence[int]) -> list[Tensor]:
     """For each table of so many rows, the sums of the rows of ``grad`` that name the same row of it."""
+    if not has_loops(grad):
+        return [_sums(grad.detach(), read, count) for read, count in zip(rows, counts, strict=True)]
     from anyorder.ops import gather_cpu
 
     out = [grad.new_zeros(count, grad.shape[1]) for count in counts]
@@ -237,6 +262,8 @@ _scatter_sums = Operator(
 
 def _side_by_side(tables: Sequence[Tensor], rows: Sequence[Tensor], inverses: Sequence[Tensor]) -> Tensor:
     """tables[t][rows[t][n]] side by side, zero for a row of -1; ``inverses`` are for the gradient."""
+    if not has_loops(tables[0]):
+        return torch.cat([_read(table, read) for table, read in zip(tables, rows, strict=True)], 1)
     from anyorder.ops import gather_cpu
 
     width = tables[0].shape[1]
@@ -269,11 +296,20 @@ _gather_beside = Operator(
 
 def _part(grad: Tensor, rows: Tensor, first: int, width: int) -> Tensor:
     """Some columns of ``grad[rows]``, zero for a row of -1."""
+    if not has_loops(grad):
+        return _read(grad[:, first : first + width], rows)
     from anyorder.ops import gather_cpu
 
     out = grad.new_empty(len(rows), width)
     gather_cpu.gather_part(grad.contiguous().detach().numpy(), rows.numpy(), out.numpy(), first, 0, width)
     return out
+
+
+def _read(table: Tensor, rows: Tensor) -> Tensor:
+    """Rows of a table, zero for a row of -1."""
+    out = table.new_zeros(len(rows), table.shape[1])
+    there = (rows >= 0).nonzero().flatten()
+    return out.index_copy_(0, there, table.detach()[rows[there]])
 
 
 def _setup_part(ctx: Any, inputs: Sequence[Any], output: Tensor) -> None:
@@ -284,8 +320,7 @@ def _setup_part(ctx: Any, inputs: Sequence[Any], output: Tensor) -> None:
 
 def _gradient_part(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     [rows] = ctx.saved_tensors
-    there = (rows >= 0).nonzero().flatten()
-    sums = grad.new_zeros(ctx.shape[0], ctx.width).index_add(0, rows[there], grad[there])
+    sums = _sums(grad, rows, ctx.shape[0])
     return functional.pad(sums, (ctx.first, ctx.shape[1] - ctx.first - ctx.width)), None, None, None
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from anyorder.layouts import Queries, Segments, Single
 from anyorder.layouts.memory import is_exported, is_transformed
 from anyorder.ops import segment_products
-from anyorder.ops.backends import INSTALLED, backend_of, choice
+from anyorder.ops.backends import INSTALLED, backend_of, choice, here
 from anyorder.ops.features import FeatureMap, Problem
 from anyorder.ops.gather import highest_of, read_rows
 from anyorder.ops.operators import Operator
@@ -59,7 +59,10 @@ def segment_attention(
     if is_exported():
         made = plain_attention(problem)
     elif _is_plain(problem):
-        with _in_full(query):
+        if torch.is_autocast_enabled(query.device.type):
+            with _in_full(query):
+                made = plain_attention(problem)
+        else:
             made = plain_attention(problem)
     else:
         made = _segment_attention(*problem.flat())
@@ -85,7 +88,8 @@ def _is_plain(problem: Problem) -> bool:
     """Whether plain tensor operations serve best: small inputs, and where derivatives of derivatives are asked for."""
     if torch.compiler.is_compiling():
         return False
-    return (choice.backend in ("auto", "reference") and _is_small(problem)) or is_transformed()
+    small = problem.size <= (SMALL if INSTALLED["numba"] else PAYS)  # nothing that may change until a layer is recomputed
+    return (choice.backend in ("auto", "reference") and small) or is_transformed()
 
 
 def _is_small(problem: Problem, added: bool = False) -> bool:
@@ -99,6 +103,8 @@ def _is_small(problem: Problem, added: bool = False) -> bool:
 
 def choose(problem: Problem, added: bool = False) -> str:
     """The version for a call: on the CPU, products of matrices where heads are wide and groups are large."""
+    if getattr(here, "plain", False):
+        return "reference"
     backend = backend_of(problem.query)
     if choice.backend != "auto" or problem.query.device.type != "cpu":
         return backend
