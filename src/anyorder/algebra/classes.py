@@ -176,6 +176,11 @@ def projecting(order_in: int, pattern: SetPartition, in_place: bool) -> tuple[Eq
 
     >>> [cls.name for cls in projecting(2, SetPartition((0, 1)), in_place=True)]
     ['(i,j) -> (i,j)']
+
+    Args:
+        order_in: k.
+        pattern: of the entries that have the queries or keys.
+        in_place: the entry itself alone, where it is one of the input's.
     """
     every = pointwise_into(order_in, pattern)
     own = tuple(cls for cls in every if cls.source == pattern and all(a == b for a, b in cls.matching))
