@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from anyorder.ops.gather import has_loops, is_compiled
 from anyorder.ops.operators import Operator
 
+BLOCK = 2**20  # numbers that are drawn at once without loops
 _WORD = 2**32 - 1
 
 
@@ -22,9 +23,6 @@ class Dropout(nn.Dropout):
             made: Tensor = _dropout(input, torch.randint(2**62, ()), self.p)
             return made
         return super().forward(input)
-
-
-BLOCK = 2**20  # numbers that are drawn at once without loops
 
 
 def _drop(x: Tensor, seed: Tensor, p: float) -> Tensor:

@@ -92,13 +92,15 @@ def _is_plain(problem: Problem) -> bool:
     return (choice.backend in ("auto", "reference") and small) or is_transformed()
 
 
-def _is_small(problem: Problem, added: bool = False) -> bool:
+def _is_small(problem: Problem, added: bool) -> bool:
     """Whether an input is too small for compiled loops, or to have them compiled where they are not there."""
-    if problem.size > PAYS or problem.size <= SMALL or not INSTALLED["numba"]:
-        return problem.size <= PAYS
+    if problem.size <= SMALL:
+        return True
+    if problem.size > PAYS or choice.compiling == "wait":
+        return False
     from anyorder.ops import segment_cpu
 
-    return choice.compiling != "wait" and not segment_cpu.there(problem, added)
+    return not segment_cpu.there(problem, added)
 
 
 def choose(problem: Problem, added: bool = False) -> str:
