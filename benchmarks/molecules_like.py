@@ -29,6 +29,8 @@ ROWS: dict[str, dict[str, Any]] = {
     "ours, read once, half the hidden width": {**READ_ONCE, "half": True},
     "ours, into nodes": INTO_NODES,
     "ours, into nodes, half the hidden width": {**INTO_NODES, "half": True},
+    "ours, into nodes, then in place": {**INTO_NODES, "mlp_classes": "pointwise, then in place"},
+    "ours, into nodes, aligned": {**INTO_NODES, "mlp_classes": "pointwise, aligned, then in place"},
 }
 
 

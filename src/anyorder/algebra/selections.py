@@ -7,18 +7,25 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from itertools import product
-from typing import Literal
+from typing import Literal, get_args
 
 from anyorder.algebra.classes import EquivalenceClass, Matching, classes
 from anyorder.algebra.partitions import SetPartition, set_partitions
 
 Axes = tuple[int, ...]
-Lightweight = Literal["pointwise", "pointwise, in place", "pointwise, then in place"]
+Lightweight = Literal[
+    "pointwise",
+    "pointwise, aligned",
+    "pointwise, in place",
+    "pointwise, then in place",
+    "pointwise, aligned, then in place",
+]
 """Names of the classes that an MLP may have."""
 Projecting = Literal["pointwise", "pointwise, in place"]
 """Names of the classes that queries and keys may be made by."""
-PROJECTING: tuple[Projecting, ...] = ("pointwise", "pointwise, in place")
-LIGHTWEIGHT: tuple[Lightweight, ...] = ("pointwise", "pointwise, in place", "pointwise, then in place")
+PROJECTING: tuple[Projecting, ...] = get_args(Projecting)
+LIGHTWEIGHT: tuple[Lightweight, ...] = get_args(Lightweight)
+THEN = ", then in place"
 
 
 @dataclass(frozen=True)
@@ -50,6 +57,10 @@ CRITERIA: dict[str, Criterion] = {
         least=lambda source, target: max(source, target) - 1,
     ),
     "in place": Criterion("shared nodes keep their axes", pair=lambda source, target: source == target),
+    "aligned": Criterion(
+        "shared nodes keep an axis (an edge reads its nodes and not its reversal)",
+        pair=lambda source, target: not set(source).isdisjoint(target),
+    ),
     "into nodes": Criterion("no two nodes in an output tuple", target=lambda pattern: pattern.num_blocks <= 1),
 }
 
@@ -147,16 +158,18 @@ def _place(cls: EquivalenceClass) -> tuple[object, ...]:
 
 
 def select_mlp(order: int, selection: Selection) -> tuple[tuple[EquivalenceClass, ...], tuple[EquivalenceClass, ...]]:
-    """The classes of the two maps of a lightweight MLP; ``"pointwise, then in place"`` names two selections.
+    """The classes of the two maps of a lightweight MLP; a name that ends in ``", then in place"`` names two selections.
 
-    >>> [len(some) for some in select_mlp(2, "pointwise, then in place")]
-    [5, 2]
+    >>> [[len(some) for some in select_mlp(2, name)] for name in ("pointwise", "pointwise, aligned, then in place")]
+    [[5, 5], [4, 2]]
 
     Args:
         order: of the entries.
-        selection: as of ``select``, for both maps, or ``"pointwise, then in place"``.
+        selection: as of ``select``, for both maps, or a name for the first, followed by ``", then in place"``.
     """
-    names = ("pointwise", "pointwise, in place") if selection == "pointwise, then in place" else (selection, selection)
+    names: tuple[Selection, Selection] = (selection, selection)
+    if isinstance(selection, str) and selection.endswith(THEN):
+        names = (selection.removesuffix(THEN), "pointwise, in place")
     first, second = (select(order, order, name) for name in names)
     if any(cls.kind != "pointwise" for cls in (*first, *second)):
         raise ValueError(f"mlp_classes must be pointwise classes of order {order}, got {selection!r}")
