@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from anyorder import EncoderLayer, Features, RandomFeatures, SparseIndexSet, collate
+from anyorder import INTO_NODES, EncoderLayer, Features, RandomFeatures, SparseIndexSet, collate
 from anyorder.bench import planning
-from anyorder.bench.models import INTO_NODES, LEAN, READ_ONCE, Workload, perceptron
+from anyorder.bench.models import LEAN, READ_ONCE, Workload, perceptron
 from anyorder.extras import require
 from shared import parser, show, start, step_memory, times
 
@@ -29,8 +29,7 @@ ROWS: dict[str, dict[str, Any]] = {
     "ours, read once, half the hidden width": {**READ_ONCE, "half": True},
     "ours, into nodes": INTO_NODES,
     "ours, into nodes, half the hidden width": {**INTO_NODES, "half": True},
-    "ours, into nodes, then in place": {**INTO_NODES, "mlp_classes": "pointwise, then in place"},
-    "ours, into nodes, aligned": {**INTO_NODES, "mlp_classes": "pointwise, aligned, then in place"},
+    "ours, into nodes, MLP of the paper": {**INTO_NODES, "mlp_classes": "pointwise"},
 }
 
 

@@ -19,7 +19,7 @@ from torch.profiler import ProfilerActivity, profile
 import molecules_like
 import set_to_graph
 import small_graphs
-from anyorder import RandomFeatures, collate
+from anyorder import INTO_NODES, RandomFeatures, collate
 from anyorder.bench import barabasi_albert
 from anyorder.bench.models import LEAN, HigherOrder, Workload
 from shared import parser, show, start
@@ -73,15 +73,19 @@ def workloads() -> dict[str, tuple[Workload, int]]:
     torch.manual_seed(0)
     relaxed = HigherOrder("sparse", RandomFeatures(), "relaxed")
     lean = HigherOrder("sparse", RandomFeatures(), "relaxed", **LEAN)
+    into_nodes = HigherOrder("sparse", RandomFeatures(), "relaxed", **INTO_NODES)
     generator = torch.Generator().manual_seed(0)
     sets = [small_graphs.graph(generator) for _ in range(32)]
     small = collate([small_graphs.Features(index, torch.randn(index.num_entries, 32)) for index in sets])
     return {
         "runtime, 10,000 edges": (relaxed.on(barabasi_albert(10_000)), 5),
         "runtime, 10,000 edges, lean": (lean.on(barabasi_albert(10_000)), 5),
+        "runtime, 10,000 edges, into nodes": (into_nodes.on(barabasi_albert(10_000)), 10),
         "molecules-like, 256 graphs": (molecules_like.make(("ours", 256, 256, 0.1)), 2),
+        "molecules-like, 256 graphs, into nodes": (molecules_like.make(("ours, into nodes", 256, 256, 0.1)), 2),
         "32 small graphs, width 32": (small_graphs.make("ours", small), 20),
         "32 small graphs, width 32, lean": (small_graphs.make("ours, lean", small), 20),
+        "32 small graphs, width 32, into nodes": (small_graphs.make("ours, into nodes", small), 20),
         "sets to graphs, kernel": (set_to_graph.make(("kernel", 8, 50)), 2),
         "sets to graphs, softmax": (set_to_graph.make(("softmax", 8, 50)), 2),
     }

@@ -13,9 +13,9 @@ import argparse
 
 import torch
 
-from anyorder import RandomFeatures
+from anyorder import INTO_NODES, RandomFeatures
 from anyorder.bench import barabasi_albert, planning
-from anyorder.bench.models import CHANNELS, INTO_NODES, LEAN, MODELS, READ_ONCE, HigherOrder, Workload
+from anyorder.bench.models import CHANNELS, LEAN, MODELS, READ_ONCE, HigherOrder, Workload
 from shared import parser, show, start, step_memory, times
 
 GPS = "GPS (Performer)"

@@ -9,6 +9,7 @@ from anyorder import experiments  # only names: what a saved model is made of is
 
 if TYPE_CHECKING:
     from anyorder.layers import (
+        INTO_NODES,
         Elu,
         EncoderLayer,
         EquivariantAttention,
@@ -67,6 +68,7 @@ _HOMES = {
         "lift",
     ),
     "anyorder.layers": (
+        "INTO_NODES",
         "Elu",
         "EncoderLayer",
         "EquivariantAttention",
@@ -98,6 +100,7 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __version__ = "0.1.0"
 __all__ = [
+    "INTO_NODES",
     "AllTuples",
     "CompleteIndexSet",
     "ConnectedTuples",

@@ -17,6 +17,10 @@ def _in_place(cls: EquivalenceClass) -> bool:
     return all(cls.source.blocks[a] == cls.target.blocks[b] for a, b in cls.matching)
 
 
+def _aligned(cls: EquivalenceClass) -> bool:
+    return all({*cls.source.blocks[a]} & {*cls.target.blocks[b]} for a, b in cls.matching)
+
+
 FILTERS = {
     "all": lambda cls: True,
     "pointwise": lambda cls: cls.kind == "pointwise",
@@ -24,6 +28,8 @@ FILTERS = {
     "distinct": lambda cls: cls.source.is_distinct and cls.target.is_distinct,
     "match all but one": _differ_in_at_most_one,
     "in place": _in_place,
+    "aligned": _aligned,
+    "pointwise, aligned": lambda cls: cls.kind == "pointwise" and _aligned(cls),
     "into nodes": lambda cls: cls.target.num_blocks <= 1,
     "into nodes, without global": lambda cls: cls.target.num_blocks <= 1 and cls.kind != "global",
     "distinct, match all but one": lambda cls: (

@@ -5,8 +5,17 @@ from __future__ import annotations
 import pytest
 import torch
 
-from anyorder import Elu, Encoder, EncoderLayer, EquivariantAttention, Features, RandomFeatures, Softmax, SparseIndexSet
-from anyorder.bench.models import INTO_NODES
+from anyorder import (
+    INTO_NODES,
+    Elu,
+    Encoder,
+    EncoderLayer,
+    EquivariantAttention,
+    Features,
+    RandomFeatures,
+    Softmax,
+    SparseIndexSet,
+)
 from anyorder.testing import assert_equivariant, random_features
 
 SIZES = {"channels": 4, "heads": 2, "head_channels": 2}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from anyorder import Elu, Encoder, EncoderLayer, EquivariantAttention, RandomFeatures, Softmax
+from anyorder import Elu, Encoder, EncoderLayer, EquivariantAttention, Features, RandomFeatures, Softmax, SparseIndexSet
 from anyorder.algebra import SHARINGS, attention_program, classes, pointwise_into, projecting
 from anyorder.layers.attention_maps import attention_map
 from anyorder.layers.linear import lightweight_mlp
@@ -129,6 +129,35 @@ def test_an_mlp_that_reads_once_has_its_second_map_in_place():
     ).double()
     assert (len(layer.widen.classes), len(layer.narrow.classes)) == (5, 2)
     assert_equivariant(layer, random_features(order=2, channels=4))
+
+
+@pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.parametrize("name", ["pointwise, aligned", "pointwise, aligned, then in place"])
+def test_an_aligned_mlp_is_the_full_one_with_zero_weights_for_what_moves(order, name):
+    torch.manual_seed(0)
+    sizes = {"order_in": order, "order_out": order, "channels": 4, "heads": 2, "head_channels": 2}
+    part, full = EncoderLayer(**sizes, mlp_classes=name).double(), EncoderLayer(**sizes).double()
+    x = random_features(order=order, channels=4)
+    with torch.no_grad():
+        for some, whole in ((part.widen, full.widen), (part.narrow, full.narrow)):
+            assert {*some.classes} < {*whole.classes}
+            whole.bias.copy_(some.bias)
+            whole.weight.zero_()
+            for cls, weight in zip(some.classes, some.weight, strict=True):
+                whole.weight[whole.classes.index(cls)] = weight
+    made, wanted = (lightweight_mlp(each.widen, each.narrow, torch.tanh, x) for each in (part, full))
+    torch.testing.assert_close(made, wanted, atol=1e-12, rtol=1e-10)
+    assert_equivariant(part, x)
+
+
+def test_in_an_aligned_mlp_an_edge_reads_its_nodes_and_not_its_reversal():
+    layer = EncoderLayer(order_in=2, order_out=2, channels=4, heads=2, head_channels=2, mlp_classes="pointwise, aligned")
+    pairs = torch.tensor([[0, 0], [1, 1], [2, 2], [0, 1], [1, 0]])
+    rows = torch.randn(5, 4, requires_grad=True)
+    x = Features(SparseIndexSet(pairs, num_nodes=3), rows)
+    lightweight_mlp(layer.widen, layer.narrow, torch.tanh, x)[3].sum().backward()
+    assert rows.grad is not None
+    assert [bool(row.any()) for row in rows.grad] == [True, True, False, True, False]
 
 
 @pytest.mark.parametrize("order", [1, 2])

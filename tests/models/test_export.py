@@ -12,6 +12,7 @@ from torch import nn
 from torch.export import Dim
 
 import anyorder
+from anyorder.layers import INTO_NODES
 from anyorder.layouts import CompleteIndexSet, DenseIndexSet, Features, SparseIndexSet, SymmetricIndexSet
 from anyorder.models import Encoder, EquivariantMLP, SymmetricEncoder
 from anyorder.testing import random_features
@@ -196,8 +197,7 @@ def test_what_cannot_be_exported_is_refused():
 
 def test_a_model_that_attends_into_nodes_alone():
     torch.manual_seed(0)
-    options = {"classes": "into nodes", "projection_classes": "pointwise, in place"}
-    model = Encoder(order_in=2, orders=(2, 0), kernel="elu", **options, **SIZES).eval()
+    model = Encoder(order_in=2, orders=(2, 0), kernel="elu", **INTO_NODES, **SIZES).eval()
     program = anyorder.export(model, features(2, "sparse")).module()
     for x in (features(2, "sparse", seed=3, num_nodes=9), LOOPS, NO_LOOPS, ONE):
         torch.testing.assert_close(program(**inputs(x)), model(x).values)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from anyorder.algebra import Lightweight, Projecting, Sharing
 from anyorder.extras import require
-from anyorder.layers import Kernel, RandomFeatures, Softmax
+from anyorder.layers import INTO_NODES, Kernel, RandomFeatures, Softmax
 from anyorder.layers.named_kernels import Coupling
 from anyorder.layouts import DenseIndexSet, Features, SparseIndexSet
 from anyorder.models import Encoder, EquivariantMLP
@@ -25,8 +25,6 @@ READ_ONCE: dict[str, Any] = {
     "mlp_classes": "pointwise, then in place",
 }
 """Entries read their nodes and their reversal in the first map of the MLP, where ``LEAN`` has them do so in attention."""
-INTO_NODES: dict[str, Any] = {"classes": "into nodes", "projection_classes": "pointwise, in place"}
-"""Nodes alone attend, and entries make their own queries and keys; edges read what their nodes received in the MLP."""
 Layout = Literal["sparse", "dense"]
 Convolution = Literal["gcn", "gin", "gatv2", "gps"]
 
@@ -164,6 +162,7 @@ MODELS: dict[str, Contender] = {
     "Ours (S)": HigherOrder("sparse", Softmax()),
     "Ours (S, phi)": HigherOrder("sparse", RandomFeatures()),
     "Ours (S, phi), lean": HigherOrder("sparse", RandomFeatures(), **LEAN),
+    "Ours (S, phi), into nodes": HigherOrder("sparse", RandomFeatures(), **INTO_NODES),
     "GCN": GraphConvolutions("gcn"),
     "GIN": GraphConvolutions("gin"),
     "GATv2": GraphConvolutions("gatv2"),

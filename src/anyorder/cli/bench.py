@@ -32,7 +32,7 @@ def _add_scaling(kinds: Any) -> None:
     parser.add_argument(
         "--sizes", type=int, nargs="+", metavar="EDGES", help="numbers of directed edges (default: 100 to 1,000,000)"
     )
-    parser.add_argument("--models", nargs="+", metavar="NAME", help="models, such as 'Ours (S, phi)' GCN (default: all ten)")
+    parser.add_argument("--models", nargs="+", metavar="NAME", help="models, such as 'Ours (S, phi)' GCN (default: all)")
     parser.add_argument(
         "--seeds", type=int, default=3, metavar="N", help="number of graphs per size (default: 3; the paper: 10)"
     )
@@ -72,8 +72,8 @@ def _add_layer(kinds: Any) -> None:
     parser.add_argument("--projection-classes", choices=PROJECTING, default="pointwise", metavar="WHAT", help=text)
     parser.add_argument("--output-rank", type=int, metavar="R", help="rank of the output matrices (default: whole)")
     text = (
-        "classes of the MLP: pointwise, 'pointwise, in place' (each entry by itself), or 'pointwise, then in place' "
-        "(default: pointwise)"
+        "classes of the MLP: pointwise, 'pointwise, aligned' (no edge reads its reversal), 'pointwise, in place' (each "
+        "entry by itself); ', then in place' after the first two is for the second map (default: pointwise)"
     )
     parser.add_argument("--mlp-classes", choices=LIGHTWEIGHT, default="pointwise", metavar="WHAT", help=text)
     text = "leave the pointwise part out of attention (default: it has one)"

@@ -1,7 +1,7 @@
 """Equivariant layers between any two orders."""
 
 from anyorder.layers.attention import EquivariantAttention
-from anyorder.layers.blocks import EncoderLayer
+from anyorder.layers.blocks import INTO_NODES, EncoderLayer
 from anyorder.layers.kernels import Elu, FeatureKernel, Kernel, KernelsByKind, RandomFeatures, Softmax
 from anyorder.layers.learned_features import LearnedFeatures
 from anyorder.layers.linear import EquivariantLinear
@@ -11,6 +11,7 @@ from anyorder.layers.symmetric_attention import SymmetricAttention, SymmetricEnc
 from anyorder.ops.segment import segment_attention
 
 __all__ = [
+    "INTO_NODES",
     "Elu",
     "EncoderLayer",
     "EquivariantAttention",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -13,6 +15,14 @@ from anyorder.layers.named_kernels import Coupling, Kernels
 from anyorder.layers.recompute import recomputed
 from anyorder.layouts import Features, IndexSet
 from anyorder.ops.dropout import Dropout
+
+INTO_NODES: dict[str, Any] = {
+    "classes": "into nodes",
+    "projection_classes": "pointwise, in place",
+    "mlp_classes": "pointwise, aligned",
+}
+"""Settings of layers for sparse graphs: nodes alone attend, entries make their own queries and keys, and edges read what
+their nodes received in the MLP: ``Encoder(order_in=2, ..., **INTO_NODES)``."""
 
 
 class EncoderLayer(FeatureModule):
@@ -35,7 +45,8 @@ class EncoderLayer(FeatureModule):
         channels_hidden: width inside the MLP (default: ``channels``).
         mlp_classes: pointwise classes of the MLP. ``"pointwise"`` (default) is the layer of the paper; with ``"pointwise, in
             place"`` each entry transforms itself alone, as in other Transformers, at less than half the cost for order 2;
-            ``"pointwise, then in place"`` has the second of its maps do so.
+            with ``"pointwise, aligned"`` an edge reads itself and its nodes and not its reversal, which in an undirected
+            graph knows nothing more; ``", then in place"`` after either has the second map transform entries by themselves.
         direct: whether attention has a pointwise part. Without one, an entry reads its nodes and its reversal in the MLP
             alone; layers that add no residual keep theirs, since nothing else passes an entry on.
         norm: LayerNorm before attention and MLP.

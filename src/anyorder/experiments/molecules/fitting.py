@@ -7,6 +7,7 @@ from typing import Any
 
 from anyorder.experiments.molecules import models
 from anyorder.experiments.molecules.task import OwnMolecules
+from anyorder.layers import INTO_NODES
 from anyorder.suggest import nearest
 from anyorder.training.run import Optimiser, Run, Schedule
 
@@ -57,7 +58,8 @@ def model_of(fit: MoleculeFit, rows: int) -> models.MoleculeModel:
     size: dict[str, Any] = {"layers": fit.layers or layers, "channels": width, "dropout": fit.dropout}
     heads = max(1, width // 16)
     if fit.model == "ours":
-        return models.MoleculeEncoder(**size, heads=heads, head_channels=8, pool_heads=heads, pool_head_channels=16)
+        size |= {"heads": heads, "head_channels": 8, "pool_heads": heads, "pool_head_channels": 16}
+        return models.MoleculeEncoder(**size, **INTO_NODES)
     if fit.model == "transformer":
         return models.MoleculeTransformer(**size, heads=heads, head_channels=16)
     if fit.model == "mlp_pi":

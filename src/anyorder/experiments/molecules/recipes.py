@@ -15,7 +15,7 @@ from anyorder.experiments.molecules.models import (
     MoleculeTransformer,
 )
 from anyorder.experiments.molecules.task import MoleculeTask, NamedMolecules, OfficialMolecules
-from anyorder.layers import LearnedFeatures, Softmax
+from anyorder.layers import INTO_NODES, LearnedFeatures, Softmax
 from anyorder.training.run import Optimiser, Recipe, Run, Scale, Schedule
 from anyorder.training.tables import Claim, Table
 
@@ -38,7 +38,7 @@ EQUIVARIANT: dict[str, MoleculeModel] = {
 CHANGED: dict[str, dict[str, Any]] = {
     "Ours (S)_SMALL": {"kernel": Softmax()},
     "Ours (S, learned phi)_SMALL": {"kernel": LearnedFeatures()},
-    "Ours (S, phi)_SMALL, into nodes": {"classes": "into nodes", "projection_classes": "pointwise, in place"},
+    "Ours (S, phi)_SMALL, into nodes": INTO_NODES,
 }
 MODELS = {**BASELINES, **EQUIVARIANT, **{row: replace(SMALL, **changes) for row, changes in CHANGED.items()}}
 
