@@ -15,6 +15,7 @@ from torch_geometric.nn import GINEConv, GPSConv
 from torch_geometric.transforms import AddRandomWalkPE, Compose
 
 import anyorder
+from anyorder.layers import INTO_NODES
 from anyorder.pyg import AddLaplacian, AddRandomWalks, DropInConv, GraphTransformer, PairConv, PairSet, PreparePairs
 from anyorder.pyg.pairs import _KNOWN
 
@@ -41,8 +42,9 @@ def renamed(data: Data) -> tuple[Data, torch.Tensor, torch.Tensor]:
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_conv_is_equivariant_and_keeps_shapes(kernel):
-    conv, data = PairConv(8, heads=2, kernel=kernel).double(), graph()
+@pytest.mark.parametrize("lean", [{}, INTO_NODES])
+def test_conv_is_equivariant_and_keeps_shapes(kernel, lean):
+    conv, data = PairConv(8, heads=2, kernel=kernel, **lean).double(), graph()
     other, nodes, edges = renamed(data)
     x, edge_attr = conv(data.x, data.edge_index, data.edge_attr)
     y, other_attr = conv(other.x, other.edge_index, other.edge_attr)
@@ -200,7 +202,7 @@ def test_bad_input():
 
 
 def test_saved_and_loaded(tmp_path):
-    model = GraphTransformer((5, 3), 8, 2, edge_dim=4, num_layers=1, heads=2)
+    model = GraphTransformer((5, 3), 8, 2, edge_dim=4, num_layers=1, heads=2, **INTO_NODES)
     model.save(tmp_path)
     assert repr(anyorder.load(tmp_path)) == repr(model)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from anyorder.algebra import Selection
+from anyorder.algebra import Projecting, Selection
 from anyorder.layers import EncoderLayer
 from anyorder.layers.named_kernels import Coupling, Kernels
 from anyorder.layouts import Features
@@ -32,7 +32,8 @@ class PairConv(SavedModule):
         dropout: share that is dropped in training.
         kernel: how queries and keys are compared, as in ``EncoderLayer``; ``"relu"`` takes linear time.
         coupling: as in ``EncoderLayer``.
-        classes: which equivalence classes to use.
+        classes, projection_classes, mlp_classes: as in ``EncoderLayer``; ``**INTO_NODES`` sets all three for sparse graphs,
+            where time matters.
     """
 
     def __init__(
@@ -46,6 +47,8 @@ class PairConv(SavedModule):
         kernel: Kernels = "relu",
         coupling: Coupling | None = None,
         classes: Selection = "all",
+        projection_classes: Projecting = "pointwise",
+        mlp_classes: Selection = "pointwise",
     ) -> None:
         super().__init__()
         self.channels, self.heads = channels, heads
@@ -59,6 +62,8 @@ class PairConv(SavedModule):
             coupling=coupling,
             dropout=dropout,
             classes=classes,
+            projection_classes=projection_classes,
+            mlp_classes=mlp_classes,
         )
         self.project = nn.Linear(edge_dim, channels) if edge_dim is not None and edge_dim != channels else None
         self.edge = nn.Parameter(torch.zeros(channels))  # what edges carry beside their features

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from anyorder.algebra import Selection
+from anyorder.algebra import Projecting, Selection
 from anyorder.layers.named_kernels import Coupling, Kernels
 from anyorder.layouts import Features
 from anyorder.models import Encoder
@@ -39,7 +39,8 @@ class GraphTransformer(SavedModule):
         dropout: share that is dropped in training.
         kernel: how queries and keys are compared, as in ``Encoder``; ``"relu"`` takes linear time.
         coupling: as in ``Encoder``.
-        classes: which equivalence classes to use.
+        classes, projection_classes, mlp_classes: as in ``EncoderLayer``; ``**INTO_NODES`` sets all three for sparse graphs,
+            where time matters.
     """
 
     def __init__(
@@ -58,6 +59,8 @@ class GraphTransformer(SavedModule):
         kernel: Kernels = "relu",
         coupling: Coupling | None = None,
         classes: Selection = "all",
+        projection_classes: Projecting = "pointwise",
+        mlp_classes: Selection = "pointwise",
     ) -> None:
         super().__init__()
         if level not in ("graph", "node", "edge"):
@@ -81,6 +84,8 @@ class GraphTransformer(SavedModule):
             coupling=coupling,
             dropout=dropout,
             classes=classes,
+            projection_classes=projection_classes,
+            mlp_classes=mlp_classes,
         )
 
     def prepare(self, pairs: PairSet) -> None:
