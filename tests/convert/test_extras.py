@@ -21,7 +21,7 @@ EXTRAS = {
 
 def loaded(code):
     """The modules that a fresh process has loaded after some code."""
-    code += "\nimport sys; print(*{name.split('.')[0] for name in sys.modules})"
+    code += "\nimport sys; print(*{part for name in sys.modules for part in (name, name.split('.')[0])})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return set(done.stdout.split())
 
@@ -34,6 +34,7 @@ for name in anyorder.__all__: getattr(anyorder, name)
     modules = loaded(code)
     assert {"torch", "numpy"} <= modules
     assert not modules & EXTRAS
+    assert "torch._dynamo" not in modules  # takes longer than torch itself
 
 
 def test_algebra_needs_no_torch():

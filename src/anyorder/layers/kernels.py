@@ -202,6 +202,8 @@ class RandomFeatures(FeatureKernel):
     def draw(self, head_channels: int, generator: torch.Generator | None = None) -> Tensor:
         """Directions (feature, channel): orthogonal within blocks of ``head_channels``, with lengths of Gaussian vectors."""
         rows = self.features_for(head_channels)
+        if torch.get_default_device().type == "meta":  # shapes alone
+            return torch.empty(rows, head_channels)
         blocks = []
         for _ in range(math.ceil(rows / head_channels)):
             gaussian = torch.randn(head_channels, head_channels, generator=generator, dtype=torch.float64)

@@ -41,7 +41,9 @@ class FeatureModule(SavedModule):
         if not torch.compiler.is_compiling() or torch.compiler.is_exporting() or not isinstance(x, Features):
             return
         if not self._is_prepared(x, target):
-            _prepare(self, x.index, target)
+            from anyorder.layers.outside import prepare  # torch's compiler, which takes longer to import than all of ours
+
+            prepare(self, x.index, target)
 
     def _is_prepared(self, x: Features, target: IndexSet | None) -> bool:
         if self._programs is None or f"prepared {self._programs}" not in x.index._cache:
@@ -113,13 +115,6 @@ class Handles(RemovableHandle):
         """Remove the hooks."""
         for handle in self._handles:
             handle.remove()
-
-
-@torch.compiler.disable(
-    reason="inside of a module with fullgraph=True, call model.prepare(x.index) before each new index set"
-)
-def _prepare(module: FeatureModule, index: IndexSet, target: IndexSet | None) -> None:
-    module.prepare(index, target)
 
 
 def check_positive(**settings: int) -> None:

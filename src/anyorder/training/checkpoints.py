@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 import anyorder
 from anyorder.errors import InputError, reading
@@ -132,13 +133,20 @@ def load_model(folder: str | Path) -> tuple[Run, nn.Module]:
     return run, model.eval()
 
 
+class _Undrawn(TorchFunctionMode):
+    """No numbers are drawn: torch would import its compiler to do so where there are only shapes."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return args[0] if func in (Tensor.normal_, Tensor.uniform_) else func(*args, **kwargs or {})
+
+
 def _check_size(path: Path, weights: dict[str, Tensor], run: Run, shapes: Shapes) -> None:
     """Refuse a configuration that does not fit the weights before memory is taken for what it describes."""
     layers = getattr(run.model, "layers", 0)
     if isinstance(layers, int) and layers > max(64, len(weights)):
         raise InputError(f"the model has {layers} layers, and {path} only {len(weights)} tensors")
     try:
-        with torch.device("meta"), warnings.catch_warnings():  # shapes without numbers
+        with torch.device("meta"), _Undrawn(), warnings.catch_warnings():  # shapes without numbers
             warnings.simplefilter("ignore", UserWarning)  # of layers without channels
             planned = run.model.build(shapes)
     except (RuntimeError, NotImplementedError):  # a model that works with numbers while it is built, or one beyond all sizes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Literal
 
 import torch
@@ -20,7 +20,7 @@ class CategoricalEncoder(nn.Module):
 
     def __init__(self, num_values: Sequence[int], channels: int) -> None:
         super().__init__()
-        offsets = torch.tensor([0, *num_values[:-1]]).cumsum(0)
+        offsets = torch.tensor([0, *accumulate(num_values[:-1])])
         self.register_buffer("offsets", offsets, persistent=False)
         self.weight = nn.Parameter(torch.empty(sum(num_values), channels))
         for table in torch.split(self.weight.data, list(num_values)):
