@@ -25,10 +25,11 @@ ROWS: dict[str, dict[str, Any]] = {
     "ours": {},
     "ours, keys and queries shared": {"sharing": "keys and queries"},
     "ours, lean": LEAN,
-    "ours, lean, half the hidden width": {**LEAN, "half": True},
-    "ours, read once, half the hidden width": {**READ_ONCE, "half": True},
+    "ours, lean, half the hidden width": {**LEAN, "hidden": 0.5},
+    "ours, read once, half the hidden width": {**READ_ONCE, "hidden": 0.5},
     "ours, into nodes": INTO_NODES,
-    "ours, into nodes, half the hidden width": {**INTO_NODES, "half": True},
+    "ours, into nodes, three quarters of the hidden width": {**INTO_NODES, "hidden": 0.75},
+    "ours, into nodes, half the hidden width": {**INTO_NODES, "hidden": 0.5},
     "ours, into nodes, MLP of the paper": {**INTO_NODES, "mlp_classes": "pointwise"},
 }
 
@@ -55,15 +56,14 @@ def batch(graphs: int, channels: int) -> Features:
 class Ours(nn.Module):
     """Eight 2->2 layers with kernel attention and one to a vector for each graph."""
 
-    def __init__(self, channels: int, dropout: float, *, half: bool = False, **lean: Any) -> None:
+    def __init__(self, channels: int, dropout: float, *, hidden: float = 1, **lean: Any) -> None:
         super().__init__()
-        hidden = channels // 2 if half else channels
         inner = [
             EncoderLayer(
                 order_in=2,
                 order_out=2,
                 channels=channels,
-                channels_hidden=hidden,
+                channels_hidden=int(hidden * channels),
                 heads=4,
                 head_channels=8,
                 kernel=RandomFeatures(),
