@@ -193,7 +193,8 @@
 
     attention(plan, name, parts, source, target, maps) {
       const { heads, width } = plan, full = heads * width, made = {}, once = (key, make) => (made[key] ??= make());
-      const out = {};
+      const out = {}, some = Object.keys(parts).find((pattern) => source.count(pattern));
+      const channels = some ? parts[some].length / source.count(some) : 0;
       for (const pattern of Object.keys(target.parts)) {
         const direct = plan.pointwise[pattern] && this.lightweight(plan, name, "pointwise", pattern, parts, source, target);
         const pooled = plan.pooled.filter((cls) => cls.target === pattern);
@@ -215,7 +216,7 @@
           place(received, full, wide, pooled.length * full, cls.write * full);
         }
         const output = pooled.length ? this.weights.get(`${name}.output.${pattern}`) : null;
-        const total = output ? multiply(wide, count, output.shape[0], output.data, output.shape[1]) : new Float64Array(direct.length);
+        const total = output ? multiply(wide, count, output.shape[0], output.data, output.shape[1]) : new Float64Array(count * channels);
         out[pattern] = direct ? plus(total, direct) : total;
       }
       return out;

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import anyorder
-from anyorder import CompleteIndexSet, Encoder, Features, RandomFeatures, SparseIndexSet
+from anyorder import INTO_NODES, CompleteIndexSet, Encoder, Features, RandomFeatures, SparseIndexSet
 from anyorder.cli import main
 from anyorder.errors import InputError
 from anyorder.experiments.set_to_graph.edge_metrics import predicted_edges
@@ -78,6 +78,18 @@ def test_encoders_of_any_order_answer_the_same(orders):
             expected.append(model(x).rows)
     for answer, rows in zip(in_javascript([web_script("model", model)], cases), expected):
         torch.testing.assert_close(torch.tensor(answer["values"]).reshape(rows.shape), rows, atol=1e-5, rtol=1e-4)
+
+
+@needs_node
+def test_nodes_alone_may_attend():
+    torch.manual_seed(2)
+    sizes = {"channels_in": 3, "channels": 8, "channels_out": 2, "heads": 2, "head_channels": 4}
+    model = Encoder(order_in=2, orders=(2, 2), **sizes, **INTO_NODES).eval()
+    x = random_features(2, num_nodes=5, num_graphs=1, density=0.6, channels=3, dtype=torch.float32)
+    with torch.inference_mode():
+        rows = model(x).rows
+    [answer] = in_javascript([web_script("m", model)], [{"name": "m", **_as_case(x)}])
+    torch.testing.assert_close(torch.tensor(answer["values"]).reshape(rows.shape), rows, atol=1e-5, rtol=1e-4)
 
 
 @needs_node
