@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 pytest.importorskip("lightning", reason="lightning is not installed")
-from anyorder.experiments.molecules.fitting import FEW, MODELS, MoleculeFit, model_of
+from anyorder.experiments.molecules.fitting import MANY, MODELS, MoleculeFit, model_of
 from anyorder.experiments.molecules.models import MoleculeEncoder
 from anyorder.layers import INTO_NODES
 
 
-def test_from_a_thousand_molecules_on_atoms_alone_attend() -> None:
-    few, many = model_of(MoleculeFit(), FEW - 1), model_of(MoleculeFit(), FEW)
+def test_of_many_molecules_atoms_alone_attend() -> None:
+    few, many = model_of(MoleculeFit(), MANY - 1), model_of(MoleculeFit(channels=32, layers=3), MANY)
     assert isinstance(few, MoleculeEncoder) and isinstance(many, MoleculeEncoder)
     assert few.classes == "all" and few.mlp_classes == "pointwise"
     assert {name: getattr(many, name) for name in INTO_NODES} == INTO_NODES
