@@ -263,10 +263,19 @@
       const channels = this.model.settings.shapes.channels, n = points.length / channels;
       if (!this.sets.has(n)) this.sets.set(n, [complete(1, n), complete(2, n)]);
       const [nodes, pairs] = this.sets.get(n);
-      let { rows } = this.encoder.forward(nodes, standardised(this.model, points), { 2: pairs }, maps);
+      const { rows } = this.encoder.forward(nodes, standardised(this.model, points), { 2: pairs }, maps), width = rows.length / (n * n);
+      const logits = this.head("head", rows);
+      if (this.model.settings.model.own_diagonal) {
+        const own = new Float64Array(n * width);
+        for (let i = 0; i < n; i++) own.set(rows.subarray((i * n + i) * width, (i * n + i + 1) * width), i * width);
+        this.head("diagonal_head", own).forEach((logit, i) => (logits[i * n + i] = logit));
+      }
+      return { n, logits };
+    }
+    head(name, rows) {
       const depth = this.model.settings.model.head.length;
-      for (let d = 0; d < depth; d++) rows = relu(dense(this.weights, `head.${2 * d}`, rows));
-      return { n, logits: dense(this.weights, `head.${2 * depth}`, rows) };
+      for (let d = 0; d < depth; d++) rows = relu(dense(this.weights, `${name}.${2 * d}`, rows));
+      return dense(this.weights, `${name}.${2 * depth}`, rows);
     }
   }
 
