@@ -42,7 +42,7 @@ def exported(name, folder, tmp_path):
 @pytest.mark.parametrize("name", MODELS)
 def test_shipped_models_answer_the_same_on_100_random_sets(name, tmp_path, capsys):
     random = np.random.default_rng(0)
-    sets = [random.random((int(size), 2)) for size in random.integers(2, 60, 100)]
+    sets = [random.random((int(size), 2)) for size in (60, *random.integers(2, 30, 99))]
     script = exported(name, SHIPPED / name, tmp_path)
     answers = in_javascript([script], [{"name": name, "points": points.reshape(-1).tolist()} for points in sets])
     model = anyorder.load(SHIPPED / name).double()  # as JavaScript computes
