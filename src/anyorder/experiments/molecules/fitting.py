@@ -12,7 +12,7 @@ from anyorder.suggest import nearest
 from anyorder.training.run import Optimiser, Run, Schedule
 
 MANY = 20_000
-"""From so many molecules on time is short: the model is wider, and atoms alone attend, which costs wide models nothing."""
+"""From so many molecules on time is short: the model is wider, and atoms alone attend, which by validation loses nothing."""
 MODELS = ("ours", "transformer", "mlp_pi", "gin", "gcn", "gin-vn", "gcn-vn", "fingerprint")
 
 
