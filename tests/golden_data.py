@@ -23,7 +23,7 @@ def small(run: Run, family: str, folder: Path) -> tuple[Task, Splits]:
 def _smaller(run: Run, folder: Path) -> Task:
     """Tasks that make their own data: fewer of them."""
     sizes = {"train_sets": 40, "valid_sets": 4, "test_sets": 4, "graphs": 60, "least_nodes": 6, "most_nodes": 8}
-    sizes |= {"min_points": 12, "max_points": 12}
+    sizes |= {"min_points": 7, "max_points": 7}
     return replace(run.task, **{name: size for name, size in sizes.items() if hasattr(run.task, name)})
 
 
