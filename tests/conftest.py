@@ -1,5 +1,6 @@
 """Tests take the reference operators unless they are about an operator (tests/ops): nothing else waits for a compiler."""
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -13,6 +14,16 @@ collect_ignore = [
     for path in Path(__file__).parent.rglob("*.py")
     if not path.name.startswith(("test_", "conftest"))
 ]
+
+
+def pytest_collection_finish() -> None:
+    """What tests and their libraries are made of stays: garbage is looked for among what a test makes."""
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    """Libraries look at the end for what was left behind."""
+    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True)

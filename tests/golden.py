@@ -1,4 +1,4 @@
-"""Ten steps of a recipe, the same on every machine up to rounding; ``python tests/golden.py`` writes the values anew."""
+"""Five steps of a recipe, the same on every machine up to rounding; ``python tests/golden.py`` writes the values anew."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from anyorder.training.run import DirectTask
 from golden_data import small
 
 FILE = Path(__file__).with_name("golden.json")
-STEPS, BATCH = 10, 4
+STEPS, BATCH = 5, 4
 FAMILIES = {
     "chains": "chains",
     "delaunay/50": "delaunay",
@@ -43,7 +43,7 @@ def names() -> list[str]:
 
 
 def losses(name: str, folder: Path) -> list[float]:
-    """The losses of ten steps of Adam on small batches, without dropout and without the loop of a training."""
+    """The losses of five steps of Adam on small batches, without dropout and without the loop of a training."""
     run = find(name).make("quick")
     assert not isinstance(run.task, DirectTask)
     torch.manual_seed(0)

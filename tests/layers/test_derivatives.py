@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch.autograd import forward_ad
+from torch.autograd import forward_ad, gradgradcheck
 from torch.func import functional_call, grad, jacrev, jvp, stack_module_state, vmap
 
 from anyorder import (
@@ -57,7 +57,7 @@ def rows_of(index, channels=2):
 def test_attention_has_second_derivatives(kernel, order_out):
     layer, index = attention(order_out, **KERNELS[kernel]), graph()
     given = rows_of(index).requires_grad_()
-    assert torch.autograd.gradgradcheck(lambda x: layer(Features(index, x)).rows.tanh(), (given,), atol=1e-4)
+    assert gradgradcheck(lambda x: layer(Features(index, x)).rows.tanh(), (given,), atol=1e-4, fast_mode=True)
 
 
 @pytest.mark.parametrize("normalize", [True, False])
@@ -67,7 +67,9 @@ def test_the_compiled_operator_has_second_derivatives(normalize, monkeypatch):
     layer, index = attention(kernel=RandomFeatures(num_features=4), normalize=normalize), graph()
     given = rows_of(index).requires_grad_()
     with use_backend("products"):
-        assert torch.autograd.gradgradcheck(lambda x: layer(Features(index, x)).rows.tanh(), (given,), atol=1e-4)
+        assert torch.autograd.gradgradcheck(
+            lambda x: layer(Features(index, x)).rows.tanh(), (given,), atol=1e-4, fast_mode=True
+        )
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -1,4 +1,4 @@
-"""No change moves training unseen: ten steps of the recipes of every family against committed losses."""
+"""No change moves training unseen: five steps of the recipes of every family against committed losses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from golden import FILE, losses, names
 
 @pytest.mark.numeric
 @pytest.mark.parametrize("name", names())
-def test_ten_steps_lose_what_they_did(name, tmp_path):
+def test_five_steps_lose_what_they_did(name, tmp_path):
     assert losses(name, tmp_path) == pytest.approx(json.loads(FILE.read_text())[name], rel=5e-3, abs=1e-4)
 
 

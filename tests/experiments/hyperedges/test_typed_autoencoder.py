@@ -8,7 +8,7 @@ from anyorder.experiments.hyperedges.cooccurrence import cooccurrence_features
 from anyorder.experiments.hyperedges.data import TypedHyperedges
 from anyorder.experiments.hyperedges.sparse_products import Pattern, dots_at, sparse_times_dense
 from anyorder.experiments.hyperedges.typed_autoencoder import TypedAutoencoder
-from learning import Fit, before_and_after
+from learning import Fit, assert_learns
 
 
 def hyperedges(sizes: tuple[int, ...] = (6, 5, 4), count: int = 20, seed: int = 0) -> TypedHyperedges:
@@ -113,8 +113,7 @@ def test_training_lowers_the_reconstruction_loss():
         model = TypedAutoencoder(features, channels=16)
         return model, model.reconstruction_loss
 
-    first, last = before_and_after(make, steps=100, rate=1e-2)
-    assert last < 0.5 * first
+    assert_learns(make, lambda first: 0.5 * first, steps=100, rate=1e-2)
 
 
 def test_features_are_no_part_of_the_state():
