@@ -29,6 +29,7 @@ def pytest_sessionfinish() -> None:
 @pytest.fixture(autouse=True)
 def small_baselines(monkeypatch):
     """What stands beside a training on own data is as small as that: trees of a forest, redraws of an interval."""
-    for module, name, value in (("training.forest", "TREES", 10), ("training.outcome", "_DRAWS", 20)):
+    forests = [(module, "TREES", 10) for module in ("training.forest", "experiments.molecules.beside")]
+    for module, name, value in (*forests, ("training.outcome", "_DRAWS", 20)):
         if (loaded := sys.modules.get(f"anyorder.{module}")) is not None:
             monkeypatch.setattr(loaded, name, value)

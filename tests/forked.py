@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,16 +23,27 @@ _CONTEXT.set_forkserver_preload(
 
 def run_script(script: str, arguments: Sequence[object], timeout: float = 600) -> CompletedProcess[str]:
     """What ``python -c script arguments`` ends with, but for the time to start."""
-    words = [*map(str, arguments)]
+    return run_together(script, [arguments], timeout)[0]
+
+
+def run_together(script: str, arguments: Sequence[Sequence[object]], timeout: float = 600) -> list[CompletedProcess[str]]:
+    """The same for several processes at a time, each with its own arguments."""
     with tempfile.TemporaryDirectory() as folder:
-        said = [Path(folder) / name for name in ("out", "err")]
-        process = _CONTEXT.Process(target=_run, args=(script, words, *map(str, said)))
-        process.start()
-        process.join(timeout)
-        if process.exitcode is None:
-            process.kill()
-            raise TimeoutError(f"a script was not done after {timeout:g} seconds")
-        return CompletedProcess([script, *words], process.exitcode, *(path.read_text() for path in said))
+        calls = []
+        for number, given in enumerate(arguments):
+            words, said = [*map(str, given)], [Path(folder) / f"{name}-{number}" for name in ("out", "err")]
+            process = _CONTEXT.Process(target=_run, args=(script, words, *map(str, said)))
+            process.start()
+            calls.append((process, words, said))
+        until, ended = time.monotonic() + timeout, []
+        for process, words, said in calls:
+            process.join(max(0.0, until - time.monotonic()))
+            if process.exitcode is None:
+                for other, *_ in calls:
+                    other.kill()
+                raise TimeoutError(f"a script was not done after {timeout:g} seconds")
+            ended.append(CompletedProcess([script, *words], process.exitcode, *(path.read_text() for path in said)))
+        return ended
 
 
 def _run(script: str, words: list[str], out: str, err: str) -> None:

@@ -321,7 +321,7 @@ class TestFits:
 
 class TestScaling:
     def test_a_case_is_measured(self):
-        row = run_case(Case("GIN", 100, seeds=2), Limits(threads=1))
+        row = run_case(Case("MLP_pi (S)", 100, seeds=2), Limits(threads=1))
         assert (row.status, row.seeds, row.nodes, row.entries) == ("ok", 2, 15, 115)
         assert row.forward_seconds > 0 and row.step_seconds > 0
         assert row.step_bytes is not None and row.forward_bytes is not None

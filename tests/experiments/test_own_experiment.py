@@ -1,13 +1,12 @@
 """The worked example of CONTRIBUTING: a package outside of this one registers an experiment, trains, predicts and loads."""
 
 import json
-import os
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+
+from forked import run_script
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "own_experiment"
 SMALL = ["--set", "task.train_sets=60", "--set", "task.test_sets=20", "--set", "schedule.epochs=1"]
@@ -27,11 +26,16 @@ def home(tmp_path_factory):
     return folder
 
 
-def python(home: Path, *words: str) -> str:
+HERE = """
+import os, sys
+sys.path[:0] = sys.argv[1:3]
+os.chdir(sys.argv[2])
+"""
+
+
+def python(home: Path, script: str, *words: str) -> str:
     """What a new process of somebody who has installed both packages prints."""
-    path = os.pathsep.join([str(EXAMPLE), str(home), *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = {**os.environ, "PYTHONPATH": path, "ANYORDER_BACKEND": "reference", "OMP_NUM_THREADS": "1"}
-    ended = subprocess.run([sys.executable, *words], capture_output=True, text=True, env=environment, cwd=home)
+    ended = run_script(HERE + script, [EXAMPLE, home, *words])
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
 
@@ -45,7 +49,7 @@ def said(*words):
         assert main([*words]) == 0
     return out.getvalue()
 
-small = json.loads(sys.argv[1])
+small = json.loads(sys.argv[3])
 found = {"list": said("list", "diameters")}
 found["show"] = said("show", "diameters/normal-points/ours", "--set", "model=PointMLP(3, 8)")
 said("run", "diameters/normal-points/ours", *small, "--quiet")
@@ -59,7 +63,7 @@ print(json.dumps(found))
 def said(home):
     """What the commands print, in one process: most of the time goes into starting one."""
     (home / "points.csv").write_text("set,x,y\na,0,0\na,3,4\nb,1,1\nb,1,2\nb,0,1\n")
-    return json.loads(python(home, "-c", ONE_PROCESS, json.dumps(SMALL)).splitlines()[-1])
+    return json.loads(python(home, ONE_PROCESS, json.dumps(SMALL)).splitlines()[-1])
 
 
 @pytest.fixture(scope="module")
@@ -85,12 +89,12 @@ assert "diameters" not in sys.modules
 model = anyorder.load({str(trained)!r})
 print(type(model).__name__, model.training, "diameters.task" in sys.modules)
 """
-    assert python(home, "-c", code).split() == ["Encoder", "False", "True"]
+    assert python(home, code).split() == ["Encoder", "False", "True"]
 
 
 def test_a_type_that_is_not_registered_is_refused(trained, tmp_path):
     config = json.loads((trained / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config))
     code = f"import anyorder\ntry:\n    anyorder.load({str(tmp_path)!r})\nexcept ValueError as error:\n    print(error)"
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    ended = run_script(code, [])
     assert "unknown configuration type 'Diameters'" in ended.stdout or "'PointEncoder'" in ended.stdout

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +9,7 @@ import torch
 
 from anyorder import Encoder, RandomFeatures, collate
 from anyorder.testing import random_features
+from forked import run_together
 
 SCRIPT = Path(__file__).with_name("distributed_steps.py")
 
@@ -18,14 +17,9 @@ SCRIPT = Path(__file__).with_name("distributed_steps.py")
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="torch was built without torch.distributed")
 @pytest.mark.parametrize("world", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_several_processes_equal_one(world, tmp_path):
-    commands = [
-        [sys.executable, "-W", "ignore", str(SCRIPT), str(rank), str(world), str(tmp_path / "store")]
-        for rank in range(world)
-    ]
-    running = [subprocess.Popen(c, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for c in commands]
-    outputs = [process.communicate(timeout=300)[0] for process in running]
-    assert [process.returncode for process in running] == [0] * world, "\n".join(outputs)
-    ways = [line for line in outputs[0].split("\n") if line.endswith(": equal")]
+    ended = run_together(SCRIPT.read_text(), [(rank, world, tmp_path / "store") for rank in range(world)], timeout=300)
+    assert [process.returncode for process in ended] == [0] * world, "\n".join(process.stderr for process in ended)
+    ways = [line for line in ended[0].stdout.split("\n") if line.endswith(": equal")]
     assert ways == [f"{way}: equal" for way in ("DDP", "DDP with unused", "FSDP2", "DDP in parts", "FSDP2 in parts")]
 
 

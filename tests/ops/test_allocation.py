@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,11 @@ import pytest
 from anyorder.ops import allocation
 from anyorder.ops.allocation import Holes, resident_memory
 from forked import run_script
+
+untold = pytest.mark.skipif(
+    not sys.platform.startswith("linux") or any(name.startswith("MALLOC_") for name in os.environ),
+    reason="glibc alone can be told, unless variables of the environment have told it",
+)
 
 SCRIPT = """
 import resource, sys, torch
@@ -35,13 +39,11 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc alone can be told")
-def test_kept_memory_is_used_again(monkeypatch):
-    for name in ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_MAX_", "MALLOC_ARENA_MAX"):
-        monkeypatch.delenv(name, raising=False)
+@untold
+def test_kept_memory_is_used_again():
     new = {}
     for how in ("keep", "default"):
-        ended = subprocess.run([sys.executable, "-c", SCRIPT, how], capture_output=True, text=True, check=True)
+        ended = run_script(SCRIPT, [how])
         new[how] = int(ended.stdout)
     assert new["keep"] < new["default"] / 5, new
 
@@ -60,13 +62,11 @@ print(resident_memory() - before)
 """
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc alone can be told")
-def test_returned_memory_leaves_no_holes(monkeypatch):
-    for name in [name for name in os.environ if name.startswith("MALLOC_")]:
-        monkeypatch.delenv(name)
+@untold
+def test_returned_memory_leaves_no_holes():
     held = {}
     for how in ("return", "default"):
-        ended = subprocess.run([sys.executable, "-c", RETURNING, how], capture_output=True, text=True, check=True)
+        ended = run_script(RETURNING, [how])
         held[how] = int(ended.stdout)
     assert held["return"] < 2 * 2**22 < 16 * 2**22 < held["default"], held
 
@@ -85,10 +85,8 @@ print(resident_memory() / before)
 """
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc alone can be told")
-def test_a_long_loop_of_batches_of_varying_sizes_holds_no_more_than_at_first(monkeypatch):
-    for name in [name for name in os.environ if name.startswith("MALLOC_")]:
-        monkeypatch.delenv(name)
+@untold
+def test_a_long_loop_of_batches_of_varying_sizes_holds_no_more_than_at_first():
     grown = {how: float(run_script(GROWING, [how]).stdout) for how in ("without", "default")}
     assert grown["without"] < 1.8 < 2.5 < grown["default"], grown
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import pytest
+
+from forked import run_script
 
 pytest.importorskip("numba")
 
 COMMON = """
-import sys
+import os, sys
+assert "numba" not in sys.modules, "it has read where its cache is"
+os.environ["NUMBA_CACHE_DIR"] = sys.argv[1] + "/cache"
+sys.path.insert(0, sys.argv[1])
+
 import torch
 from anyorder.layouts import Queries, Segments
 from anyorder.ops import segment
@@ -59,8 +61,7 @@ def again():
 
 def test_loops_of_others_do_not_need_the_module_of_a_user(tmp_path):
     (tmp_path / "squares.py").write_text(SQUARES)
-    path = os.pathsep.join([str(tmp_path), *sys.path])
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": path}
     for script in (WITH, 'both("relu")'):
-        subprocess.run([sys.executable, "-c", COMMON + script], env=environment, check=True)
+        ended = run_script(COMMON + script, [tmp_path])
+        assert ended.returncode == 0, ended.stderr
         (tmp_path / "squares.py").unlink(missing_ok=True)

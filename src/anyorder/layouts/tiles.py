@@ -59,8 +59,12 @@ class Stretches(Transferable):
 
     @classmethod
     def of(cls, rows: Tensor, begin: Tensor, count: Tensor) -> Stretches:
-        longest = torch.cat([count, count.new_zeros(1)]).max().item()
-        return cls(rows, begin, count, longest, True if is_exported() else bool((count < longest).any()))  # type: ignore[arg-type]
+        if is_exported():  # two places at least: PyTorch's compiler must know that no axis of a product has length 1
+            longest = count.amax(0).clamp(min=2).item()
+            torch._check(longest >= 2)
+            return cls(with_one_more(rows), begin, count, longest, True)  # type: ignore[arg-type]
+        longest = int(count.max()) if len(count) else 0
+        return cls(rows, begin, count, longest, bool((count < longest).any()))
 
     def padded(self) -> Tensor:
         """(stretch, place): the rows, -1 after the end of a stretch."""
@@ -137,7 +141,12 @@ class Tiling(Transferable):
 def _whole(keys: Segments, queries: Segments, source: Tensor, target: Tensor) -> Tile:
     """All groups side by side, as an exported graph has them: they are graphs there, of which a batch has few."""
     asking, asked = (Stretches.of(part.rows, part.sizes.cumsum(0) - part.sizes, part.sizes) for part in (queries, keys))
-    return Tile(asking, asked, source, target)
+    return Tile(asking, asked, with_one_more(source), with_one_more(target))
+
+
+def with_one_more(rows: Tensor) -> Tensor:
+    """Rows and one of zeros, which stands in where an exported graph meets no rows at all."""
+    return torch.cat([rows, rows.new_zeros(1, *rows.shape[1:])])
 
 
 def _cut(keys: Segments, queries: Segments, source: Tensor, target: Tensor) -> list[Tile]:

@@ -17,7 +17,7 @@ extending: Any = require("numba.extending", "fast")
 cgutils: Any = require("numba.core.cgutils", "fast")
 ir: Any = require("llvmlite.ir", "fast")
 numba.config.SLP_VECTORIZE = 1  # heads are narrow: their loops are unrolled, and become vectors only so
-OPTIONS = {"nogil": True, "cache": True, "fastmath": {"contract"}, "error_model": "numpy"}
+OPTIONS = {"nogil": True, "cache": True, "fastmath": {"contract"}, "error_model": "numpy", "no_cfunc_wrapper": True}
 AHEAD = 8  # rows from the one that is read to the one that is asked for
 FEW_KEYS = 16  # of a group that may do without a state
 _inline = numba.njit(inline="always", **OPTIONS)

@@ -9,6 +9,7 @@ from torch.utils.checkpoint import checkpoint
 
 from anyorder.layouts import EntryPairs, Tile, Tiling
 from anyorder.layouts.memory import is_exported, is_transformed
+from anyorder.layouts.tiles import with_one_more
 from anyorder.ops.backends import choice
 from anyorder.ops.gather import highest_of
 
@@ -81,6 +82,8 @@ def _plain_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tenso
 
 def _pick(rows: Tensor, index: Tensor, is_padded: bool) -> Tensor:
     """Rows of a tile; padding is zero, whatever the row that stands in for it holds."""
+    if is_exported():
+        rows = with_one_more(rows)
     picked = rows.index_select(0, index.clamp(min=0).flatten()).unflatten(0, index.shape)
     if is_padded:
         picked = picked.masked_fill((index < 0)[..., None, None], 0)

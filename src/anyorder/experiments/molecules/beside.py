@@ -19,7 +19,7 @@ from anyorder.experiments.molecules.goals import Goal, Regression, as_logits, ch
 from anyorder.experiments.molecules.models import MoleculeModel
 from anyorder.experiments.molecules.parts import MoleculePart
 from anyorder.files import read_json, write_json
-from anyorder.training.forest import MOST_ROWS, Floats, Forest
+from anyorder.training.forest import MOST_ROWS, TREES, Floats, Forest
 from anyorder.training.run import Answers, Run, Splits
 
 FOREST, BESIDE = "forest.npz", "beside.json"
@@ -118,7 +118,7 @@ def fit_forests(goal: Goal, rows: Floats, targets: NDArray[np.float64], seed: in
     for n, column in enumerate(targets.T):
         there = ~np.isnan(column)
         classes = 0 if isinstance(goal, Regression) else len(goal.labels[n])
-        trees = 200 if targets.shape[1] < 4 else 100
+        trees = TREES if targets.shape[1] < 4 else TREES // 2
         made.append(Forest.fit(rows[there], column[there], classes=classes, trees=trees, seed=seed))
     return tuple(made)
 
