@@ -4,7 +4,8 @@
 
 EquivariantLinear 2->2 and 3->3, and an encoder 2->2->2->0 with kernel attention; forward pass, training step, and plan.
 High orders, with the classes of k-WL (120 of the 4,140 from 4 to 4, 24 of the 203 from 3 to 3), linear and by attention, on
-all tuples of distinct nodes of groups of eight:
+all tuples of distinct nodes of groups of eight; attention as it decides by itself (a million tuples are recomputed for the
+backward pass, a hundred thousand are not), kept at all sizes, and recomputed at all sizes:
 
     OMP_NUM_THREADS=1 python benchmarks/exponents.py --high --entries 10000 100000 1000000
 
@@ -65,8 +66,8 @@ def linear(order: int, classes: str = "all") -> nn.Module:
     return EquivariantLinear(order_in=order, order_out=order, classes=classes, **sizes)
 
 
-def attention(order: int) -> nn.Module:
-    sizes = {"channels": CHANNELS, "heads": 2, "head_channels": 4}
+def attention(order: int, recompute: bool | None = None) -> nn.Module:
+    sizes = {"channels": CHANNELS, "heads": 2, "head_channels": 4, "recompute": recompute}
     return EquivariantAttention(order_in=order, order_out=order, classes=NEIGHBOURHOODS, kernel=RandomFeatures(), **sizes)
 
 
@@ -92,6 +93,8 @@ HIGH: dict[str, tuple[Callable[[], nn.Module], Callable[[int], SparseIndexSet]]]
     "linear 3->3, k-WL": (lambda: linear(3, NEIGHBOURHOODS), lambda entries: groups(3, entries)),
     "linear 4->4, k-WL": (lambda: linear(4, NEIGHBOURHOODS), lambda entries: groups(4, entries)),
     "attention 3->3, k-WL": (lambda: attention(3), lambda entries: groups(3, entries)),
+    "attention 3->3, k-WL, kept": (lambda: attention(3, recompute=False), lambda entries: groups(3, entries)),
+    "attention 3->3, k-WL, recomputed": (lambda: attention(3, recompute=True), lambda entries: groups(3, entries)),
 }
 
 

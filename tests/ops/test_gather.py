@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from anyorder import EquivariantLinear, Features, SparseIndexSet
 from anyorder.layouts import Spread
 from anyorder.ops.backends import use_backend
-from anyorder.ops.gather import add_spread, beside, read_rows
+from anyorder.ops.gather import FEW, add_product, add_spread, beside, product, read_rows
 
 
 def results(backend, base, tables, reads):
@@ -133,3 +133,33 @@ class TestReadRows:
         out = read_rows(values, Spread.build(torch.tensor([-1, 1]), 2))
         out.sum().backward()
         assert out.tolist() == [[0.0], [4.0]] and values.grad.tolist() == [[0.0], [1.0]]
+
+
+@pytest.mark.parametrize("columns", [1, 8, 9])
+@pytest.mark.parametrize("channels", [5, 40])
+@pytest.mark.parametrize("few", [True, False])
+def test_a_product_is_the_same_however_its_matrix_is_laid_out(columns, channels, few):
+    count = 3 if few else FEW // channels + 1
+    given = [torch.randn(*shape, dtype=torch.float64) for shape in ((count, channels), (channels, columns), (columns,))]
+    total = torch.randn(count, columns, dtype=torch.float64)
+    scale = torch.linspace(-1, 1, total.numel(), dtype=torch.float64).view_as(total)
+    for mine, plain in (
+        (lambda rows, weight, bias: product(rows, weight, bias), lambda rows, weight, bias: rows @ weight + bias),
+        (lambda rows, weight, bias: product(rows, weight), lambda rows, weight, bias: rows @ weight),
+        (lambda rows, weight, bias: add_product(total, rows, weight), lambda rows, weight, bias: total + rows @ weight),
+    ):
+        leaves = [[part.clone().requires_grad_() for part in given] for _ in range(2)]
+        results = [call(*parts) for call, parts in zip((mine, plain), leaves)]
+        torch.testing.assert_close(*results, rtol=1e-12, atol=1e-12)
+        grads = [
+            torch.autograd.grad((result * scale).square().sum(), parts, allow_unused=True, create_graph=True)
+            for result, parts in zip(results, leaves)
+        ]
+        second = [
+            torch.autograd.grad(sum(grad.square().sum() for grad in some if grad is not None), parts[:2])
+            for some, parts in zip(grads, leaves)
+        ]
+        for got, right in [*zip(*grads), *zip(*second)]:
+            assert (got is None) == (right is None)
+            if right is not None:
+                torch.testing.assert_close(got, right, rtol=1e-9, atol=1e-9)

@@ -32,7 +32,7 @@ from anyorder.layouts import Features, Grouped, IndexSet
 from anyorder.layouts.memory import is_transformed
 from anyorder.ops.dropout import Dropout
 from anyorder.ops.features import FeatureMap
-from anyorder.ops.gather import Parts, add_product, project
+from anyorder.ops.gather import Parts, add_product, product, project
 
 RECOMPUTED = 256 * 2**20
 """Bytes that attention may keep for its backward pass before it recomputes them instead, and of its answers."""
@@ -203,7 +203,7 @@ class EquivariantAttention(FeatureModule):
                 self._cut(project(step, known, read, *self._weights(step)), step.columns, made, step.pattern)
             elif isinstance(step, Values):
                 weight = self._columns(self.value[step.name], step.spans[0])
-                self._cut(read[step.pattern] @ weight, step.columns, made, step.pattern)
+                self._cut(product(read[step.pattern], weight), step.columns, made, step.pattern)
             elif isinstance(step, Attend):
                 self._attend(step, known, phi[step.is_global], made)
             elif isinstance(step, Combine):
@@ -295,8 +295,8 @@ class EquivariantAttention(FeatureModule):
         if len(weight) != wide.shape[1]:
             weight = weight.narrow(0, step.start * self.heads * self.head_channels, wide.shape[1])
         if self.output_rank is not None:
-            wide, weight = wide @ weight, self.raised[step.name]
-        return wide @ weight if direct is None else add_product(direct, wide, weight)
+            wide, weight = product(wide, weight), self.raised[step.name]
+        return product(wide, weight) if direct is None else add_product(direct, wide, weight)
 
     def _kept(self, x: Features, target: IndexSet) -> int:
         """About how many bytes a forward pass keeps for the backward pass."""

@@ -14,7 +14,7 @@ from anyorder.algebra.program import Average, Deliver, Project, Reduce, Step
 from anyorder.layers.module import FeatureModule, check_input, check_orders, check_positive
 from anyorder.layers.projection import init_uniform
 from anyorder.layouts import Features, Groups, IndexSet
-from anyorder.ops.gather import Parts, add_spread, project, read_rows
+from anyorder.ops.gather import Parts, add_spread, product, project, read_rows
 
 Reduction = Literal["sum", "mean"]
 
@@ -143,12 +143,12 @@ class EquivariantLinear(FeatureModule):
                 pooled.append(pool_rows(rows, known))
                 if step.terms:
                     tall = _pick(weight, numbers).transpose(0, 1).flatten(1)
-                    columns = (pooled[-1] @ tall).unflatten(1, (len(step.terms), self.channels_out))
+                    columns = product(pooled[-1], tall).unflatten(1, (len(step.terms), self.channels_out))
                     moved.update(zip(step.terms, columns.unbind(1), strict=True))
             elif isinstance(step, Deliver):
                 made[step.pattern] = self._deliver(step, known, moved, made.get(step.pattern))
             elif isinstance(step, Average):
-                part = self._average(known, pooled) @ weight[step.number]
+                part = product(self._average(known, pooled), weight[step.number])
                 made[step.cls.target] = made[step.cls.target] + part if step.cls.target in made else part
         return {
             pattern: self._with_bias(made.get(pattern), biases.get(pattern), pattern, target) for pattern in self.patterns
