@@ -79,20 +79,22 @@ def product(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     >>> product(torch.ones(2, 3), torch.ones(3, 1)).flatten().tolist()
     [3.0, 3.0]
     """
-    weight = _laid_out(rows, weight)
+    if weight.shape[1] <= NARROW < weight.shape[0]:
+        weight = _laid_out(rows, weight)
     return rows @ weight if bias is None else torch.addmm(bias, rows, weight)
 
 
 def _laid_out(rows: Tensor, weight: Tensor) -> Tensor:
     """A matrix with few columns, column by column: products and gradients with it take a third to a half of the time."""
-    if torch.compiler.is_compiling() or not weight.shape[1] <= NARROW < weight.shape[0] or rows.numel() < FEW:
+    if torch.compiler.is_compiling() or rows.numel() < FEW:
         return weight
     return weight.t().contiguous().t()
 
 
 def add_product(total: Tensor, rows: Tensor, weight: Tensor) -> Tensor:
     """``total + rows @ weight``, which may be written over ``total``: it must be the caller's own."""
-    weight = _laid_out(rows, weight)
+    if weight.shape[1] <= NARROW < weight.shape[0]:
+        weight = _laid_out(rows, weight)
     if torch.is_grad_enabled() or torch.compiler.is_compiling() or torch.is_autocast_enabled(total.device.type):
         return torch.addmm(total, rows, weight)
     return total.addmm_(rows, weight)
