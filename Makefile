@@ -19,11 +19,11 @@ demo: setup
 	$(BIN)/anyorder plot chains --records runs/demo --output runs/demo/chains.png
 	@echo "records: runs/demo/chains, figure: runs/demo/chains.png"
 
-# A file goes to one worker, so that two do not compile the same loops. Tests wait for processes and for each other: lint and the
-# pass of another CPU run beside them, and what they say comes last.
+# A file goes to one worker, so that two do not compile the same loops. Lint and the pass of another CPU run where tests wait for
+# processes and for each other; what they say comes last.
 test: setup
 	@beside=$$(mktemp); trap 'rm -f $$beside' EXIT; \
-	$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint test-numeric > $$beside 2>&1 & other=$$!; \
+	nice -n 19 $(MAKE) --no-print-directory --jobs 2 --output-sync=target lint test-numeric > $$beside 2>&1 & other=$$!; \
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"; first=$$?; \
 	wait $$other; second=$$?; cat $$beside; exit $$((first || second))
 

@@ -1,11 +1,10 @@
 """Tests take the reference operators unless they are about an operator (tests/ops): nothing else waits for a compiler."""
 
+import atexit
 import gc
 import os
 import sys
 from pathlib import Path
-
-import pytest
 
 os.environ.setdefault("ANYORDER_BACKEND", "reference")  # read when anyorder.ops is imported, and by subprocesses
 # What tests share is imported by them, once, and holds no tests.
@@ -16,20 +15,24 @@ collect_ignore = [
 ]
 
 
+SMALL = (
+    ("training.forest", "TREES", 10),
+    ("experiments.molecules.beside", "TREES", 10),
+    ("training.outcome", "_DRAWS", 20),
+)
+"""What stands beside a training on own data is as small as that: trees of a forest, redraws of an interval."""
+
+
 def pytest_collection_finish() -> None:
     """What tests and their libraries are made of stays: garbage is looked for among what a test makes."""
     gc.freeze()
+    atexit.register(gc.unfreeze)  # libraries look at the very end for what was left behind
+    torch = sys.modules.get("torch")
+    if torch is not None and not torch.cuda.is_available():  # each seed is written down for it, with the stack of its caller
+        torch.cuda._lazy_call = torch.xpu._lazy_call = lambda *_, **__: None
 
 
-def pytest_sessionfinish() -> None:
-    """Libraries look at the end for what was left behind."""
-    gc.unfreeze()
-
-
-@pytest.fixture(autouse=True)
-def small_baselines(monkeypatch):
-    """What stands beside a training on own data is as small as that: trees of a forest, redraws of an interval."""
-    forests = [(module, "TREES", 10) for module in ("training.forest", "experiments.molecules.beside")]
-    for module, name, value in (*forests, ("training.outcome", "_DRAWS", 20)):
+def pytest_runtest_setup() -> None:
+    for module, name, value in SMALL:
         if (loaded := sys.modules.get(f"anyorder.{module}")) is not None:
-            monkeypatch.setattr(loaded, name, value)
+            setattr(loaded, name, value)

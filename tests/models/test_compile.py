@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 import pytest
 import torch
 
@@ -14,12 +12,6 @@ from anyorder.ops.backends import use_backend
 from anyorder.testing import random_features
 
 KERNEL = RandomFeatures()
-
-
-@pytest.fixture(autouse=True)
-def quiet(monkeypatch):
-    """Tracing writes a log for tools, which pytest would keep."""
-    monkeypatch.setattr(logging.getLogger("torch.__trace"), "propagate", False)
 
 
 def encoder(order_in, orders, kernel, coupling=None, dtype=torch.float64):

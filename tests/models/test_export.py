@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import subprocess
 import sys
 
@@ -18,12 +17,6 @@ from anyorder.models import Encoder, EquivariantMLP, SymmetricEncoder
 from anyorder.testing import random_features
 
 SIZES = {"channels_in": 3, "channels": 8, "channels_out": 2, "heads": 2, "head_channels": 4}
-
-
-@pytest.fixture(autouse=True)
-def quiet(monkeypatch):
-    """Tracing writes a log for tools, which pytest would keep."""
-    monkeypatch.setattr(logging.getLogger("torch.__trace"), "propagate", False)
 
 
 def features(order, layout, seed=0, num_nodes=7):

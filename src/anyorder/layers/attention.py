@@ -203,7 +203,7 @@ class EquivariantAttention(FeatureModule):
                 self._cut(project(step, known, read, *self._weights(step)), step.columns, made, step.pattern)
             elif isinstance(step, Values):
                 weight = self._columns(self.value[step.name], step.spans[0])
-                self._cut(product(read[step.pattern], weight), step.columns, made, step.pattern)
+                self._cut(read[step.pattern] @ weight, step.columns, made, step.pattern)
             elif isinstance(step, Attend):
                 self._attend(step, known, phi[step.is_global], made)
             elif isinstance(step, Combine):

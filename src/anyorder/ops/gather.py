@@ -68,9 +68,14 @@ def _apart(weight: Tensor, same: Sequence[int]) -> tuple[list[Tensor], dict[int,
             runs[-1].append(n)
         else:
             runs.append([n])
-    pieces = list(zip(runs, weight.split([len(run) for run in runs]), strict=True))
-    tall = [piece.flatten(0, 1) for run, piece in pieces if run[0] in same]
-    return tall, {run[0]: piece[0] for run, piece in pieces if run[0] not in same}
+    tall: list[Tensor] = []
+    each: dict[int, Tensor] = {}
+    for run, piece in zip(runs, weight.split([len(run) for run in runs]), strict=True):
+        if run[0] in same:
+            tall.append(piece.flatten(0, 1))
+        else:
+            each[run[0]] = piece[0]
+    return tall, each
 
 
 def product(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
