@@ -28,7 +28,12 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     atexit.register(gc.unfreeze)  # libraries look at the very end for what was left behind
     torch = sys.modules.get("torch")
-    if torch is not None and not torch.cuda.is_available():  # each seed is written down for it, with the stack of its caller
+    if torch is None:
+        return
+    from anyorder.ops.allocation import keep_freed_memory
+
+    keep_freed_memory()  # as commands do: new pages for each tensor take a twelfth of the time
+    if not torch.cuda.is_available():  # each seed is written down for it, with the stack of its caller
         torch.cuda._lazy_call = torch.xpu._lazy_call = lambda *_, **__: None
 
 
