@@ -240,8 +240,11 @@ def test_many_classes_are_listed_when_asked(capsys):
 
 def test_going_on_with_other_threads_is_said(here, capsys, monkeypatch):
     write_hif(here / "data.json")
+    threads = torch.get_num_threads()
     assert main(["train", *KINDS["hypergraph"][1], *FEW]) == 0
     assert "threads" not in capsys.readouterr().err
     monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
     assert main(["train", *KINDS["hypergraph"][1], *FEW]) == 0
-    assert "began on 1 threads and goes on with 3" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    # where several threads wait for each other, it has begun on one
+    assert any(f"began on {began} threads and goes on with 3" in said for began in (1, threads))
