@@ -2,13 +2,14 @@
 
     OMP_NUM_THREADS=1 python benchmarks/compiled.py
 
-Enc_2->2(32) x 4 and Enc_2->0 with heads of 8 channels, ReLU features, on one graph of 23 nodes, on batches of 32 of them and on
-10,000 edges. Compiled as a whole (``fullgraph=True``), for one batch (fixed) or for batches that differ in all sizes (changing).
-*cold* is the first step with an empty cache of PyTorch's compiler, *warm* with the one that another process filled; of changing
-sizes the first three steps, for each may make a graph. Each line is a process of its own, in which compiled and plain steps take
-turns afterwards. Index sets are prepared beforehand, as a data loader does. CPU seconds, those of the compiler's processes included.
+Enc_2->2(32) x 4 and Enc_2->0 with heads of 8 channels, ReLU features, on one graph of 23 nodes, on batches of 32 of them and
+on 10,000 edges. Compiled as a whole (``fullgraph=True``), for one batch (fixed) or for batches that differ in all sizes
+(changing). *cold* is the first step with an empty cache of PyTorch's compiler, *warm* with the one that another process filled;
+of changing sizes the first three steps, for each may make a graph. Each line is a process of its own, in which compiled and
+plain steps take turns afterwards. Index sets are prepared beforehand, as a data loader does. CPU seconds, with those of the
+compiler's processes.
 
-What a program of ``torch.export`` takes, as it is and compiled ahead of time, beside the model in Python, for sets of points:
+What a program of ``torch.export`` takes, as it is and compiled ahead of time, beside the model in Python, on sets of points:
 
     OMP_NUM_THREADS=1 python benchmarks/compiled.py --programs
 """
@@ -41,7 +42,7 @@ CHANNELS, STEPS = 32, 3
 
 
 def batches(what: str, sizes: str) -> list[SparseIndexSet]:
-    """Index sets of the steps; those of changing sizes have other numbers of nodes, tuples and, where there are several, graphs."""
+    """Index sets of the steps; those of changing sizes have other numbers of nodes and tuples, and of graphs if several."""
     drawn = torch.Generator().manual_seed(0)
     if what == "10,000 edges":
         return [barabasi_albert(10_000 + (30 * n if sizes == "changing" else 0), seed=n) for n in range(8)]
@@ -112,18 +113,16 @@ def programs(points: int, rounds: int) -> None:
             for kind in ("pt2", "aoti"):
                 path = Path(place) / f"{name}-{kind}.pt2"
                 export_program(folder, path, compiled=kind == "aoti")
-                load = torch._inductor.aoti_load_package if kind == "aoti" else load_program
-                rows[f"{title}, {kind}"] = lambda program=load(str(path)): program(points=given)  # type: ignore[misc]
+                program = (
+                    torch._inductor.aoti_load_package(str(path)) if kind == "aoti" else torch.export.load(path).module()
+                )
+                rows[f"{title}, {kind}"] = lambda program=program: program(points=given)  # type: ignore[misc]
             run, model = load_model(folder)
             module, _ = run.task.program(model.eval(), load_run(folder)[1])
             rows[f"{title}, Python"] = lambda module=module: module(points=given)  # type: ignore[misc]
         with torch.inference_mode():
             times = alternate([*rows.values()], rounds=rounds)
     print(aligned([(f"{points} points", "ms"), *((row, f"{1000 * t.cpu:.1f}") for row, t in zip(rows, times, strict=True))]))
-
-
-def load_program(path: str) -> nn.Module:
-    return torch.export.load(path).module()
 
 
 def main() -> None:

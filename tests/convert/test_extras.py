@@ -26,10 +26,14 @@ def loaded(code):
     return set(done.stdout.split())
 
 
-def test_the_library_loads_torch_and_numpy_and_no_extra():
+def test_the_library_and_a_first_step_load_torch_and_numpy_and_no_extra():
     code = """
 import anyorder, anyorder.convert, anyorder.testing
 for name in anyorder.__all__: getattr(anyorder, name)
+x = anyorder.testing.random_features(2, channels=3, num_graphs=2)
+sizes = {"channels_in": 3, "channels": 8, "channels_out": 1, "heads": 2, "head_channels": 4}
+for kernel in ("softmax", "relu"):
+    anyorder.Encoder(order_in=2, orders=(2, 0), kernel=kernel, **sizes).double()(x).values.sum().backward()
 """
     modules = loaded(code)
     assert {"torch", "numpy"} <= modules

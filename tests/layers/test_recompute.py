@@ -141,3 +141,19 @@ def test_the_default_goes_part_by_part_where_much_would_be_kept(monkeypatch):
     assert [layer.recomputes(x, x.index) for layer in layers] == [False, False]
     monkeypatch.setattr(attention, "RECOMPUTED", 0)
     assert [layer.recomputes(x, x.index) for layer in layers] == [True, False]
+
+
+def test_tiles_of_softmax_are_recomputed_where_they_hold_many_pairs(monkeypatch):
+    x = random_features(2, channels=8, num_graphs=2, num_nodes=24)
+    layer = EquivariantAttention(order_in=2, order_out=2, channels=8, heads=2, head_channels=4, kernel=Softmax()).double()
+    results = []
+    for kept in (0, 2**20):
+        monkeypatch.setattr("anyorder.ops.softmax.KEPT", kept)
+        given = x.rows.double().detach().requires_grad_()
+        out, held = _with_kept(lambda: layer(x.with_rows(given)).rows)  # noqa: B023
+        results.append((out.detach(), *torch.autograd.grad(out.square().sum(), [given, *layer.parameters()]), held))
+    *few, least = results[0]
+    *many, most = results[1]
+    assert least < most
+    for got, right in zip(few, many, strict=True):
+        assert torch.equal(got, right)

@@ -131,6 +131,11 @@ class Tiling(Transferable):
             return cls(tuple(tiles), None, asking)
         return cls(tuple(tiles), places, asking[places])
 
+    @property
+    def num_pairs(self) -> int:
+        """Queries and keys side by side, padding included."""
+        return sum(len(tile.queries.begin) * tile.queries.longest * tile.keys.longest for tile in self.tiles)
+
     def __len__(self) -> int:
         return len(self.tiles)
 

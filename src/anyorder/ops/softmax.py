@@ -15,6 +15,8 @@ from anyorder.ops.gather import highest_of
 
 SMALL = 2**16
 """Pairs of queries and keys, for all heads, up to which the formula is written out; the fused version derives once only."""
+KEPT = 2**20
+"""Pairs for all heads up to which a training keeps what it finds for each; more are found again tile by tile."""
 
 
 def softmax_pairs(known: EntryPairs, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -37,7 +39,8 @@ def softmax_tiles(tiling: Tiling, query: Tensor, key: Tensor, value: Tensor) -> 
     if len(tiling) == 0:  # zeros that still belong to the graph of the inputs
         nothing = (query[:0].sum() + key[:0].sum() + value[:0].sum()).to(value.dtype)
         return value.new_zeros(len(query), *value.shape[1:]) + nothing
-    again = torch.is_grad_enabled() and len(tiling) > 1 and not is_transformed()
+    many = len(tiling) > 1 and tiling.num_pairs * query.shape[1] > KEPT
+    again = many and torch.is_grad_enabled() and not is_transformed()
     parts = []
     for tile in tiling.tiles:
         if again:  # keep the inputs only, so that training needs the memory of one tile too
