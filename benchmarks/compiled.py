@@ -2,12 +2,12 @@
 
     OMP_NUM_THREADS=1 python benchmarks/compiled.py
 
-Enc_2->2(32) x 4 and Enc_2->0 with heads of 8 channels, ReLU features, on one graph of 23 nodes, on batches of 32 of them and
-on 10,000 edges. Compiled as a whole (``fullgraph=True``), for one batch (fixed) or for batches that differ in all sizes
-(changing). *cold* is the first step with an empty cache of PyTorch's compiler, *warm* with the one that another process filled;
-of changing sizes the first three steps, for each may make a graph. Each line is a process of its own, in which compiled and
-plain steps take turns afterwards. Index sets are prepared beforehand, as a data loader does. CPU seconds, with those of the
-compiler's processes.
+Enc_2->2(32) x 4 and Enc_2->0 with heads of 8 channels, ReLU features, on one graph of 23 nodes, on batches of 32 of
+them and on 10,000 edges. Compiled as a whole (``fullgraph=True``), for one batch (fixed) or for batches that differ in
+all sizes (changing). *cold* is the first step with an empty cache of PyTorch's compiler, *warm* with one that another
+process filled; of changing sizes the first three steps, for each may make a graph. Each line is a process of its own,
+in which compiled and plain steps take turns afterwards. Index sets are prepared beforehand, as a data loader does. CPU
+seconds, with those of the compiler's processes.
 
 What a program of ``torch.export`` takes, as it is and compiled ahead of time, beside the model in Python, on sets of points:
 
