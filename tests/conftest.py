@@ -6,6 +6,8 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
+
 os.environ.setdefault("ANYORDER_BACKEND", "reference")  # read when anyorder.ops is imported, and by subprocesses
 # What tests share is imported by them, once, and holds no tests.
 collect_ignore = [
@@ -21,6 +23,12 @@ SMALL = (
     ("training.outcome", "_DRAWS", 20),
 )
 """What stands beside a training on own data is as small as that: trees of a forest, redraws of an interval."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A worker that has reported has nothing left to do: taking all libraries apart takes seconds."""
+    if hasattr(config, "workerinput"):
+        atexit.register(os._exit, 0)
 
 
 def pytest_collection_finish() -> None:
