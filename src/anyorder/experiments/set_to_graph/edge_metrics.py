@@ -40,6 +40,7 @@ def symmetrise(logits: Tensor, batch: SetBatch) -> Tensor:
     tensor([0., 2., 2., 0.])
     """
     _require_flat(logits, batch)
+    logits = _wide(logits)
     return (logits + logits[batch.reverse]) / 2
 
 
@@ -85,7 +86,8 @@ def edge_loss(logits: Tensor, batch: SetBatch, with_f1: bool = False) -> Tensor:
     Every set counts the same whatever its size, as in batches of sets of equal size. ``with_f1`` takes off the mean over
     sets of the soft F1 of the same logits.
     """
-    targets, both = _targets(logits, batch), symmetrise(logits, batch)
+    both = symmetrise(logits, batch)
+    targets = _targets(both, batch)
     entropy = _mean_over_sets(F.binary_cross_entropy_with_logits(both, targets, reduction="none"), batch)
     return entropy - _overlap(both.sigmoid(), targets, batch).mean() if with_f1 else entropy
 
@@ -98,6 +100,7 @@ def partition_loss(logits: Tensor, batch: SetBatch, sum_f1: bool = True) -> Tens
     The pairs (i, i) are known: they count as answered rightly and give no gradient. The sum makes the weight of F1
     against the cross-entropy grow with the number of sets in the batch; the mean (``sum_f1=False``) does not.
     """
+    logits = _wide(logits)
     targets = _targets(logits, batch)
     entropy = F.binary_cross_entropy_with_logits(logits, targets, reduction="none")
     overlap = soft_f1(logits, batch)
@@ -106,6 +109,7 @@ def partition_loss(logits: Tensor, batch: SetBatch, sum_f1: bool = True) -> Tens
 
 def soft_f1(logits: Tensor, batch: SetBatch) -> Tensor:
     r"""The F1 of each set with probabilities for counts, :math:`2 \sum p a / (\sum p + \sum a)`, (i, i) being known."""
+    logits = _wide(logits)
     targets = _targets(logits, batch)
     probability = torch.where(batch.is_diagonal, targets, logits.sigmoid())
     return _overlap(probability, targets, batch)
@@ -121,6 +125,11 @@ def _mean_over_sets(values: Tensor, batch: SetBatch) -> Tensor:
 
 def _ratio(part: Tensor, whole: Tensor) -> Tensor:
     return part / torch.where(whole > 0, whole, 1)
+
+
+def _wide(logits: Tensor) -> Tensor:
+    """Half precision as singles: a sum over thousands of pairs would lose most of them."""
+    return logits.float() if logits.dtype in (torch.bfloat16, torch.float16) else logits
 
 
 def _targets(logits: Tensor, batch: SetBatch) -> Tensor:
