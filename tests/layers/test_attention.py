@@ -18,7 +18,8 @@ from anyorder import (
     collate,
     redraw_features,
 )
-from anyorder.layouts import Grouped
+from anyorder.algebra.program import Attend
+from anyorder.layouts import CompleteIndexSet, Exact, Grouped, Tiling
 from anyorder.models.hypergraph import HypergraphEncoder
 from anyorder.models.propagation import PropagationEncoder
 from anyorder.testing import assert_equivariant, random_features, random_index_set
@@ -313,6 +314,27 @@ def test_learned_features_become_sharper_as_queries_grow_and_relu_features_do_no
 
     assert peak(LearnedFeatures(), 10) > 2 * peak(LearnedFeatures(), 1)
     assert peak(RandomFeatures(), 10) < 1.2 * peak(RandomFeatures(), 1)
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize(("order_in", "order_out"), [(1, 1), (1, 2), (2, 1), (2, 2)])
+def test_pairs_of_few_keys_give_what_signed_sums_give(order_in, order_out, normalize, monkeypatch):
+    results = []
+    for few in (0, 10**9):
+        monkeypatch.setattr("anyorder.layouts.plan.FEW_KEYS", few)
+        torch.manual_seed(0)
+        index = CompleteIndexSet(order_in, torch.tensor([5, 2]))
+        x = Features.of_rows(index, torch.randn(index.num_entries, 4, dtype=torch.float64))
+        sizes = {"order_in": order_in, "order_out": order_out, "channels": 4, "heads": 2, "head_channels": 4}
+        kernel = LearnedFeatures(num_features=16, factors=2)
+        layer = EquivariantAttention(**sizes, kernel=kernel, coupling="exact", normalize=normalize).double()
+        plan = x.index.plan(x.index.target(order_out, None))
+        known = [one for step in layer.program.steps if isinstance(step, Attend) for one in plan._bind(step, layer.program)]
+        assert all(isinstance(one, Tiling if few else Exact) for one in known) and known
+        answers = layer(x).rows
+        results.append([answers.detach(), *torch.autograd.grad(answers.square().sum(), [*layer.parameters()])])
+    for by_sums, by_pairs in zip(*results, strict=True):
+        torch.testing.assert_close(by_pairs, by_sums, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(

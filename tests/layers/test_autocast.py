@@ -35,6 +35,17 @@ def test_near_single_precision(kernel, order_in, order_out):
 
 
 @pytest.mark.numeric
+@pytest.mark.parametrize("few", [0, 10**9], ids=["by sums", "pair by pair"])
+@pytest.mark.parametrize("kernel", [RandomFeatures(), LearnedFeatures(num_features=16, factors=2)], ids=str)
+@pytest.mark.parametrize(("order_in", "order_out"), [(1, 1), (2, 2), (1, 2)])
+def test_exact_coupling_near_single_precision(kernel, order_in, order_out, few, monkeypatch):
+    monkeypatch.setattr("anyorder.layouts.plan.FEW_KEYS", few)
+    torch.manual_seed(0)
+    sizes = {"order_in": order_in, "order_out": order_out, "channels": 64, "heads": 4, "head_channels": 32}
+    check(EncoderLayer(**sizes, kernel=kernel, coupling="exact"), features(order_in))
+
+
+@pytest.mark.numeric
 @pytest.mark.parametrize(("order_in", "order_out"), ORDERS)
 def test_linear_layers(order_in, order_out):
     torch.manual_seed(0)

@@ -148,7 +148,7 @@ def test_tiles_of_softmax_are_recomputed_where_they_hold_many_pairs(monkeypatch)
     layer = EquivariantAttention(order_in=2, order_out=2, channels=8, heads=2, head_channels=4, kernel=Softmax()).double()
     results = []
     for kept in (0, 2**20):
-        monkeypatch.setattr("anyorder.ops.softmax.KEPT", kept)
+        monkeypatch.setattr("anyorder.ops.over_tiles.KEPT", kept)
         given = x.rows.double().detach().requires_grad_()
         out, held = _with_kept(lambda: layer(x.with_rows(given)).rows)  # noqa: B023
         results.append((out.detach(), *torch.autograd.grad(out.square().sum(), [given, *layer.parameters()]), held))

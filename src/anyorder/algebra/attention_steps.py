@@ -55,7 +55,7 @@ def attention_program(
     Args:
         order_in, order_out: k and l.
         classes: those that the layer uses.
-        attention: ``"relaxed"``, ``"exact"`` or ``"softmax"``, for the local and for the global ones.
+        attention: ``"relaxed"``, ``"exact"``, ``"pairs"`` or ``"softmax"``, for the local and for the global ones.
         same: whether the layer writes to the index set that it reads from.
         sharing: which of queries and keys the classes of a pattern have together, as of ``EquivariantAttention``.
         projection_classes: what queries and keys are made from, as of ``EquivariantAttention``.

@@ -12,7 +12,8 @@ from anyorder.algebra.partitions import SetPartition
 
 Side = Literal["source", "target"]
 Role = Literal["query", "key", "value", "direct"]
-Attention = Literal["softmax", "relaxed", "exact"]
+Attention = Literal["softmax", "relaxed", "exact", "pairs"]
+"""``pairs`` is exact: pair by pair where groups have few keys, by signed sums where they have many."""
 Attentions = tuple[Attention, Attention]
 """Of local and of global classes."""
 Sharing = Literal["none", "keys", "queries", "keys and queries"]

@@ -113,7 +113,7 @@ class EquivariantAttention(FeatureModule):
         self.heads, self.head_channels = heads, head_channels
         self.kernels, self.coupling, self.normalize = check_kernels(order_out, kernel, coupling, normalize)
         self.classes = select(order_in, order_out, classes)
-        modes = tuple(self.coupling if each.is_linear else "softmax" for each in self.kernels)
+        modes = tuple(each.attention(self.coupling) for each in self.kernels)
         self.program, self.program_same = (
             attention_program(order_in, order_out, self.classes, modes, same, sharing, projection_classes)
             for same in (False, True)

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
+from anyorder.algebra.program import Attention
 from anyorder.layers.module import check_positive
 from anyorder.layouts import EntryPairs, Exact, Grouped, Single
 from anyorder.layouts.memory import is_exported
@@ -37,6 +38,10 @@ class Kernel:
         """Directions (feature, channel) that the layer keeps for the kernel, if it needs any."""
         return None
 
+    def attention(self, coupling: Literal["relaxed", "exact"]) -> Attention:
+        """How a layer with this kernel attends, which says what it wants to know of its index sets."""
+        return coupling
+
     def attend(
         self, known: object, query: Tensor, key: Tensor, value: Tensor, features: FeatureMap | None, normalize: bool
     ) -> Tensor:
@@ -60,6 +65,9 @@ class Softmax(Kernel):
     """
 
     is_linear = False
+
+    def attention(self, coupling: Literal["relaxed", "exact"]) -> Attention:
+        return "softmax"
 
     def attend(
         self, known: object, query: Tensor, key: Tensor, value: Tensor, features: FeatureMap | None, normalize: bool

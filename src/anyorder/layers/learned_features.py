@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
 
+from anyorder.algebra.program import Attention
 from anyorder.layers.kernels import FeatureKernel, RandomFeatures
 from anyorder.layers.module import check_positive
-from anyorder.layouts import Grouped
+from anyorder.layouts import Grouped, Tiling
+from anyorder.ops.factored import factored_tiles
 from anyorder.ops.features import FeatureMap
-from anyorder.ops.segment import divided
+from anyorder.ops.segment import divided, in_full
 
 
 @dataclass(frozen=True)
@@ -82,41 +84,65 @@ class LearnedFeatures(FeatureKernel):
         """All products of features: as many as there are."""
         return _product(self._factors(query, features)), _product(self._factors(key, features)), FeatureMap("none")
 
+    def attention(self, coupling: Literal["relaxed", "exact"]) -> Attention:
+        return "pairs" if coupling == "exact" and self.factors > 1 else coupling
+
     def attend(
         self, known: object, query: Tensor, key: Tensor, value: Tensor, features: FeatureMap | None, normalize: bool
     ) -> Tensor:
-        """With several factors the products are never written out: the last factor of a key goes with its value.
+        """With several factors the products are never written out."""
+        if self.factors == 1:
+            return super().attend(known, query, key, value, features, normalize)
+        asking, asked = self._factors(query, features), self._factors(key, features)
+        if isinstance(known, Grouped):
+            return self._summed(known, asking, asked, value, normalize)
+        assert isinstance(known, tuple)
+        parts = []
+        # sums of positive products lose nothing in bfloat16, whose range is that of singles; eps would vanish in float16
+        kind = value.dtype if value.dtype == torch.bfloat16 else asked.dtype
+        for n, one in enumerate(known):
+            of_query, of_key, answers = asking[:, n : n + 1], asked[:, n : n + 1], value[:, n : n + 1]
+            if isinstance(one, Tiling):
+                rows = (of_query[:, 0].flatten(-2).to(kind), of_key[:, 0].flatten(-2).to(kind), answers[:, 0].to(kind))
+                found = factored_tiles(one, *rows, factors=self.factors, normalize=normalize)
+                parts.append(found.unsqueeze(1).to(value.dtype))
+            else:
+                parts.append(self._summed((one,), of_query, of_key, answers, normalize))
+        return torch.cat(parts, 1)
+
+    def _summed(self, known: object, asking: Tensor, asked: Tensor, value: Tensor, normalize: bool) -> Tensor:
+        """In linear time: the last factor of a key goes with its value.
 
         (a x b)(a' x b')^T v = a (a'^T (b' x v)) b: attention with the other factors gives the rest to be multiplied by b.
         """
-        if self.factors == 1:
-            return super().attend(known, query, key, value, features, normalize)
-        *asking, last_asking = self._factors(query, features)
-        *asked, last_asked = self._factors(key, features)
-        widened = torch.cat([value, torch.ones_like(value[..., :1])], -1)  # the last sum is the norm
-        spread = (last_asked.unsqueeze(-1) * widened.unsqueeze(-2)).flatten(-2)
-        received = _MADE.attend(known, _product(asking), _product(asked), spread, FeatureMap("none"), False)
-        sums = (last_asking.unsqueeze(-1) * received.unflatten(-1, (last_asking.shape[-1], -1))).sum(-2)
+        widened = torch.cat([value, torch.ones_like(value[..., :1])], -1).to(asked.dtype)  # the last sum is the norm
+        spread = (asked[..., -1, :].unsqueeze(-1) * widened.unsqueeze(-2)).flatten(-2)
+        received = _MADE.attend(known, _product(asking[..., :-1, :]), _product(asked[..., :-1, :]), spread, _AS_IT_IS, False)
+        sums = (asking[..., -1, :].unsqueeze(-1) * received.unflatten(-1, (asking.shape[-1], -1))).sum(-2)
         sums, norms = sums[..., :-1], sums[..., -1:]
         return (divided(sums, norms) if normalize else sums).to(value.dtype)
 
-    def _factors(self, x: Tensor, features: FeatureMap | None) -> list[Tensor]:
-        """The softmaxes of queries or keys."""
+    def _factors(self, x: Tensor, features: FeatureMap | None) -> Tensor:
+        """The softmaxes of queries or keys (..., factor, feature); in singles where products are in half precision."""
         assert features is not None and features.directions is not None
-        scores = (x @ features.directions.to(x.dtype).T).unflatten(-1, (self.factors, -1))
-        return list((torch.cat([scores, -scores], -1).softmax(-1) + self.eps).unbind(-2))
+        with in_full(x):
+            x = x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
+            scores = (x @ features.directions.to(x.dtype).T).unflatten(-1, (self.factors, -1))
+            highest = scores.detach().abs().amax(-1, keepdim=True)  # softmax by hand: torch's is slow where rows are short
+            powers = torch.cat([scores - highest, -scores - highest], -1).exp()
+            return powers / powers.sum(-1, keepdim=True) + self.eps
 
 
 class _Made(FeatureKernel):
     """Features that are there already."""
 
 
-_MADE = _Made()
+_MADE, _AS_IT_IS = _Made(), FeatureMap("none")
 
 
-def _product(factors: Sequence[Tensor]) -> Tensor:
-    """All products of one feature of each factor."""
-    first, *others = factors
+def _product(factors: Tensor) -> Tensor:
+    """All products of one feature of each factor (..., factor, feature)."""
+    first, *others = factors.unbind(-2)
     for other in others:
         first = (first.unsqueeze(-1) * other.unsqueeze(-2)).flatten(-2)
     return first

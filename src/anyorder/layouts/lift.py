@@ -12,6 +12,7 @@ from anyorder.layouts.from_graph import DistinctTuples, Tuples
 from anyorder.layouts.hops import Distances
 from anyorder.layouts.index_set import IndexSet
 from anyorder.layouts.lookup import TupleIndex
+from anyorder.layouts.memory import with_zeros
 
 
 def lift(
@@ -80,7 +81,7 @@ def _index(graph: Features, order: int, tuples: Tuples | IndexSet | None, limit:
 def _read(values: Tensor, graph: IndexSet, index: IndexSet, pair: tuple[int, int]) -> Tensor:
     """The graph's values at two axes of each tuple, zero where it has none."""
     rows = graph.find(index.tuples[:, list(pair)], index.entry_graph)
-    return torch.cat([values, values.new_zeros(1, values.shape[1])])[rows]
+    return with_zeros(values)[rows]
 
 
 def _check_symmetric(graph: Features) -> None:

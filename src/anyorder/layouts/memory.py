@@ -98,6 +98,15 @@ def repeat_numbers(counts: Tensor, total: int) -> Tensor:
     return counts.new_zeros(total + 1).index_add(0, starts, torch.ones_like(starts)).cumsum(0).narrow(0, 0, total) - 1
 
 
+def with_zeros(rows: Tensor) -> Tensor:
+    """Rows and one of zeros at the end, for those that read none.
+
+    >>> with_zeros(torch.ones(1, 2)).tolist()
+    [[1.0, 1.0], [0.0, 0.0]]
+    """
+    return torch.cat([rows, rows.new_zeros(1, *rows.shape[1:])])
+
+
 def refuse_in_graph() -> None:
     """Refuse to build something while a graph is compiled: its result would hold for one batch only."""
     if torch.compiler.is_compiling() and not is_exported():

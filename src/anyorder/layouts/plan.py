@@ -18,6 +18,9 @@ from anyorder.layouts.segments import Queries, Segments, Spread
 from anyorder.layouts.tiles import EntryPairs, Tiling, pairs_within
 from anyorder.layouts.transfer import Transferable
 
+FEW_KEYS = 128
+"""Keys that a query meets in the mean, up to which they are looked at one by one where a kernel can do both."""
+
 
 @dataclass(frozen=True, eq=False)
 class Groups(Transferable):
@@ -173,6 +176,8 @@ class Plan(Memory, Transferable):
                 return tuple(self.single(cls) if not cls.unmatched_target else self.tiles(cls) for cls in step.classes)
             if step.attention == "exact":
                 return tuple(map(self.exact, step.classes))
+            if step.attention == "pairs":
+                return tuple(self.tiles(cls) if self._has_few_keys(cls) else self.exact(cls) for cls in step.classes)
             return self.stacked(step.classes) if step.shares_keys else self.grouped(step.classes)
         if isinstance(step, Combine):
             return self.target.entries(step.pattern).count
@@ -286,6 +291,13 @@ class Plan(Memory, Transferable):
             apart = (target[query][:, :, None] != source[key][:, None, :]).all(-1).all(-1).nonzero().flatten()
             return EntryPairs(query[apart], key[apart], self.target.entries(cls.target).count)
         return self._once(("tiles", cls), lambda: Tiling.build(keys, queries, source, target))
+
+    def _has_few_keys(self, cls: EquivalenceClass) -> bool:
+        """Whether a query of a class meets so few keys in the mean that they are looked at one by one: still linear time."""
+        if is_exported():  # which of the two would depend on the data
+            return False
+        queries = self.query_segments(cls).sizes
+        return int((self.key_segments(cls.pool).sizes * queries).sum()) <= FEW_KEYS * int(queries.sum())
 
     def members(self, cls: EquivalenceClass, coupling: str) -> Tensor:
         """How many input entries each output entry receives: exactly, or with the equalities of the class only."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from anyorder.layouts.memory import is_exported, repeat_numbers
+from anyorder.layouts.memory import is_exported, repeat_numbers, with_zeros
 from anyorder.layouts.segments import Queries, Segments
 from anyorder.layouts.transfer import Transferable
 
@@ -62,7 +62,7 @@ class Stretches(Transferable):
         if is_exported():  # two places at least: PyTorch's compiler must know that no axis of a product has length 1
             longest = count.amax(0).clamp(min=2).item()
             torch._check(longest >= 2)
-            return cls(with_one_more(rows), begin, count, longest, True)  # type: ignore[arg-type]
+            return cls(with_zeros(rows), begin, count, longest, True)  # type: ignore[arg-type]
         longest = int(count.max()) if len(count) else 0
         return cls(rows, begin, count, longest, bool((count < longest).any()))
 
@@ -146,12 +146,7 @@ class Tiling(Transferable):
 def _whole(keys: Segments, queries: Segments, source: Tensor, target: Tensor) -> Tile:
     """All groups side by side, as an exported graph has them: they are graphs there, of which a batch has few."""
     asking, asked = (Stretches.of(part.rows, part.sizes.cumsum(0) - part.sizes, part.sizes) for part in (queries, keys))
-    return Tile(asking, asked, with_one_more(source), with_one_more(target))
-
-
-def with_one_more(rows: Tensor) -> Tensor:
-    """Rows and one of zeros, which stands in where an exported graph meets no rows at all."""
-    return torch.cat([rows, rows.new_zeros(1, *rows.shape[1:])])
+    return Tile(asking, asked, with_zeros(source), with_zeros(target))
 
 
 def _cut(keys: Segments, queries: Segments, source: Tensor, target: Tensor) -> list[Tile]:

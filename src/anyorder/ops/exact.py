@@ -28,6 +28,9 @@ def exact_attention(
     query: Tensor, key: Tensor, value: Tensor, known: Exact, features: FeatureMap, normalize: bool
 ) -> Tensor:
     """What queries (query, 1, head, channel) receive of the keys that a class allows, in the type of ``value``."""
+    if any(part.dtype in (torch.bfloat16, torch.float16) for part in (query, key, value)):
+        wide = exact_attention(query.float(), key.float(), value.float(), known, features, normalize)
+        return wide.to(value.dtype)
     if is_transformed() or torch.compiler.is_compiling():
         return _composite(query, key, value, known, features, normalize)[0]
     terms = known.terms

@@ -12,7 +12,7 @@ from torch.nn import functional
 from anyorder.algebra import SetPartition
 from anyorder.algebra.program import Project
 from anyorder.layouts import Spread
-from anyorder.layouts.memory import is_exported, is_transformed
+from anyorder.layouts.memory import is_exported, is_transformed, with_zeros
 from anyorder.ops.backends import INSTALLED, Compiled, backend_of, choice, is_batched
 from anyorder.ops.compiling import build_rows, build_rows_ahead
 from anyorder.ops.operators import Operator
@@ -114,7 +114,7 @@ def read_rows(values: Tensor, spread: Spread) -> Tensor:
     if spread.rows is None:
         return values
     if is_exported():  # those that are missing read a row of zeros at the end
-        return torch.cat([values, values.new_zeros(1, *values.shape[1:])]).index_select(0, spread.rows)
+        return with_zeros(values).index_select(0, spread.rows)
     if spread.missing is None:
         return values.index_select(0, spread.rows)
     if values.shape[0] == 0:  # zeros that still belong to the graph of ``values``

@@ -60,7 +60,7 @@ def segment_attention(
         made = plain_attention(problem)
     elif _is_plain(problem):
         if torch.is_autocast_enabled(query.device.type):
-            with _in_full(query):
+            with in_full(query):
                 made = plain_attention(problem)
         else:
             made = plain_attention(problem)
@@ -140,7 +140,7 @@ _PROBLEM = """Tensor query, Tensor key, Tensor value, Tensor? directions, Tensor
     Tensor query_order, Tensor query_pointer, str kind, float eps, bool normalize"""
 
 
-def _in_full(tensor: Tensor) -> AbstractContextManager[Any]:
+def in_full(tensor: Tensor) -> AbstractContextManager[Any]:
     """Without automatic mixed precision."""
     kind = tensor.device.type
     return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext()
@@ -148,7 +148,7 @@ def _in_full(tensor: Tensor) -> AbstractContextManager[Any]:
 
 def _compute(*given: Any) -> Pair:
     problem = Problem.of(given)
-    with _in_full(problem.query):
+    with in_full(problem.query):
         backend = choose(problem)
         if backend == "reference":
             sums, norms = plain_attention(problem)  # may share memory, which an operator's results must not
@@ -168,7 +168,7 @@ def _shapes(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> Pair:
 
 def _compute_backward(*given: Any) -> tuple[Tensor, Tensor, Tensor]:
     problem, results = Problem.of(given[:11]), given[11:]
-    with _in_full(problem.query):
+    with in_full(problem.query):
         parts = (problem.query, problem.key, problem.value)
         made = tuple(torch.zeros(part.shape, dtype=part.dtype, device=part.device) for part in parts)
         backend = choose(problem)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import pytest
@@ -182,3 +183,17 @@ def test_wrong_shapes_and_missing_targets_are_named(function: object) -> None:
     if function is not symmetrise:
         with pytest.raises(ValueError, match="no targets"):
             function(logits, SetBatch(batch.points, batch.sizes))
+
+
+@pytest.mark.parametrize("loss", [edge_loss, partial(edge_loss, with_f1=True), partition_loss])
+def test_losses_of_half_precision_do_not_lose_pairs_of_large_sets(loss) -> None:
+    generator = torch.Generator().manual_seed(0)
+    targets = (torch.rand(60**2, generator=generator) < 0.2).float()
+    batch = SetBatch(torch.zeros(60, 1), torch.tensor([60]), targets)
+    logits = torch.randn(60**2, generator=generator).bfloat16()
+    half = logits.clone().requires_grad_()
+    with torch.autocast("cpu", torch.bfloat16):
+        found = loss(half, batch)
+    found.backward()
+    torch.testing.assert_close(found.detach(), loss(logits.float(), batch))
+    assert half.grad is not None and bool(half.grad.isfinite().all())

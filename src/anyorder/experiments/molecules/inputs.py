@@ -18,12 +18,13 @@ from anyorder.algebra import (
     linear_program,
     select_mlp,
 )
+from anyorder.algebra.program import Attention
 from anyorder.experiments.molecules.batch import CollateMolecules, MoleculeBatch
 from anyorder.experiments.molecules.store import Molecule
 from anyorder.layers.blocks import attended
 from anyorder.layouts import CompleteIndexSet, IndexSet, SparseIndexSet
 
-Layer = Literal["relaxed", "exact", "softmax", "linear"]
+Layer = Attention | Literal["linear"]
 
 
 @dataclass(frozen=True)

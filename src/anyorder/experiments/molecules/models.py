@@ -22,8 +22,8 @@ from anyorder.experiments.molecules.baselines import (
 from anyorder.experiments.molecules.batch import MoleculeBatch
 from anyorder.experiments.molecules.goals import Goal, MoleculeShapes, goal_of
 from anyorder.experiments.molecules.graphs import ATOM_FEATURES, BOND_FEATURES
-from anyorder.experiments.molecules.inputs import Layer, MoleculeInputs
-from anyorder.layers import EncoderLayer, EquivariantLinear, Kernel, RandomFeatures, Softmax
+from anyorder.experiments.molecules.inputs import MoleculeInputs
+from anyorder.layers import EncoderLayer, EquivariantLinear, Kernel, RandomFeatures
 from anyorder.layouts import Features
 from anyorder.models import EquivariantMLP
 from anyorder.positions import flip_signs
@@ -142,10 +142,9 @@ class MoleculeEncoder(MoleculeModel):
 
     @property
     def inputs(self) -> MoleculeInputs:
-        layer: Layer = "softmax" if isinstance(self.kernel, Softmax) else self.coupling or "relaxed"
         return MoleculeInputs(
             2,
-            layer,
+            self.kernel.attention(self.coupling or "relaxed"),
             sharing=self.sharing,
             projection_classes=self.projection_classes,
             mlp_classes=self.mlp_classes,

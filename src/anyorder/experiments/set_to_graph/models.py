@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from anyorder.algebra import Lightweight, Sharing, attention_program
+from anyorder.algebra.program import Attention
 from anyorder.experiments.set_to_graph.baselines.flat_mlp import FlatMLPConfig
 from anyorder.experiments.set_to_graph.baselines.knn_gnn import KnnGraphNetworkConfig
 from anyorder.experiments.set_to_graph.baselines.pairs import PairBasis, PairModel, PairModelConfig, Pooling, mlp
@@ -41,8 +42,7 @@ class IndexedSets(SetBatch):
 class CollateIndexed:
     """Lays sets end to end; where their sizes differ, works out what encoder layers need to know of them."""
 
-    coupling: Literal["relaxed", "exact"] | None
-    """Of a kernel in linear time; None for softmax."""
+    attention: Attention
     sharing: Sharing = "none"
     direct: bool = True
 
@@ -54,11 +54,10 @@ class CollateIndexed:
         return IndexedSets(sets.points, sets.sizes, sets.targets, sets.labels, nodes)
 
     def _prepare(self, nodes: CompleteIndexSet) -> None:
-        mode = self.coupling or "softmax"
         for order in (1, 2):
             target = nodes.with_order(order)
             pools = attended(1, order, "all", self.direct)
-            program = attention_program(1, order, pools, (mode, mode), order == 1, self.sharing)
+            program = attention_program(1, order, pools, (self.attention, self.attention), order == 1, self.sharing)
             nodes.known(program, target)
 
 
@@ -182,8 +181,7 @@ class SetEncoder(PairModelSettings):
         return PairEncoder(encoder, head=self.head, own_diagonal=self.own_diagonal)
 
     def collate(self) -> Callable[[Sequence[SetSample]], SetBatch]:
-        coupling = None if isinstance(self.kernel, Softmax) else self.coupling or "relaxed"
-        return CollateIndexed(coupling, self.sharing, self.direct)
+        return CollateIndexed(self.kernel.attention(self.coupling or "relaxed"), self.sharing, self.direct)
 
 
 @configurable
