@@ -175,3 +175,13 @@ def test_wide_heads_take_products_unless_groups_have_few_keys(groups, few, ready
     with use_backend("auto"):
         found = choose(Problem(many, wide, torch.ones(100, 1, 2, 136), keys, queries, FeatureMap("none"), True))
     assert found == ("numba" if few and ready else "products")
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_heads_that_are_less_wide_take_loops_once_these_are_there(ready, monkeypatch):
+    monkeypatch.setattr("anyorder.ops.segment_cpu.ready", lambda *given: ready)
+    keys = Segments.build(torch.zeros(10_000, dtype=torch.int64), 1)
+    rows = torch.ones(10_000, 1, 2, 32)
+    with use_backend("auto"):
+        found = choose(Problem(rows, rows, rows, keys, Queries.build([keys]), FeatureMap("none"), True))
+    assert found == ("numba" if ready else "products")

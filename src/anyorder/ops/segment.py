@@ -19,8 +19,9 @@ from anyorder.ops.features import FeatureMap, Problem
 from anyorder.ops.gather import highest_of, read_rows
 from anyorder.ops.operators import Operator
 
-WIDE = 1024  # features x channels of a head from which on products of matrices are faster than loops,
-LONG = 2**20  # where a group has so many of these in all of its rows and heads
+WIDE = 1024  # features x channels of a head from which on products of matrices are faster than the plain version,
+WIDEST = 8192  # and than loops, too,
+LONG = 2**20  # where a group has so many of the former in all of its rows and heads
 PAYS = 2**16  # numbers in all phi(k) v^T from which on loops are compiled in the background at once,
 SMALL = 2**14  # and below which they are never called, so that the smallest trainings do not wait for them
 MOST = 2**26  # of these that the plain version holds at once; more classes than that are done in turns
@@ -113,7 +114,7 @@ def choose(problem: Problem, added: bool = False) -> str:
     if not INSTALLED["numba"] or _is_small(problem, added):
         return "reference"
     wide = _is_wide(problem)
-    if wide and not _has_few_keys(problem):
+    if wide and _head(problem) >= WIDEST and not _has_few_keys(problem):
         return "products"
     from anyorder.ops import segment_cpu
 
@@ -124,9 +125,14 @@ def choose(problem: Problem, added: bool = False) -> str:
 
 def _is_wide(problem: Problem) -> bool:
     """Whether heads are wide and groups are large."""
-    head = problem.num_features * (problem.query.shape[-1] + problem.value.shape[-1])
+    head = _head(problem)
     rows = len(problem.keys.rows) + len(problem.queries.rows)  # the latter for each class
     return head >= WIDE and rows * problem.heads * head >= LONG * problem.keys.num_groups
+
+
+def _head(problem: Problem) -> int:
+    """Features x channels."""
+    return problem.num_features * (problem.query.shape[-1] + problem.value.shape[-1])
 
 
 def _has_few_keys(problem: Problem) -> bool:
