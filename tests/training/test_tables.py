@@ -72,3 +72,11 @@ def test_scales_come_from_the_paper_down():
     kinds = ("quick", "full", "medium")
     shown = render(TABLE, [replace(record("A", 0, 0.5, 60), scale=kind, metrics={"": {"F1": 0.5}}) for kind in kinds])
     assert [line.split()[1] for line in shown.splitlines()[4:7]] == ["full", "medium", "quick"]
+
+
+def test_mixed_precision_is_said_of_a_row():
+    mixed = replace(with_curve("A", [0.7] * 9), hardware={"precision": "bf16-mixed"})
+    single = replace(record("B", 0, 0.5, 60), hardware={"precision": "32-true"})
+    shown = render(TABLE, [mixed, single], form="markdown")
+    assert "| not converged, bf16-mixed |" in shown and "\nbf16-mixed: trained and tested in mixed precision" in shown
+    assert "bf16" not in render(TABLE, [single])

@@ -140,8 +140,14 @@ def _line(table: Table, dataset: str, scale: str, row: str, part: str, group: Se
         values=values,
         parameters=round(statistics.fmean(record.parameters for record in group)),
         minutes=statistics.fmean(record.wall_seconds for record in group) / 60,
-        note=(SO_FAR if _has_no_training(group) else NOT_CONVERGED) if rising else "",
+        note=", ".join(([SO_FAR if _has_no_training(group) else NOT_CONVERGED] if rising else []) + _mixed(group)),
     )
+
+
+def _mixed(group: Sequence[Record]) -> list[str]:
+    """The kinds of mixed precision that were used; a row in single precision says nothing."""
+    kinds = dict.fromkeys(str(record.hardware.get("precision", "")) for record in group)
+    return [kind for kind in kinds if kind.endswith("mixed")]
 
 
 def _has_no_training(group: Sequence[Record]) -> bool:
@@ -176,7 +182,7 @@ def render(table: Table, records: Sequence[Record], *, form: Format = "text", sc
         cells.append([*shown, *line.size, line.note])
     body = _markdown(cells) if form == "markdown" else _aligned(cells)
     title = f"### {table.title}\n\n" if form == "markdown" else f"{table.title}\n\n"
-    notes = _notes(_of(table, records, scale), any(line.note for line in found))
+    notes = _notes(_of(table, records, scale), [line.note for line in found])
     return title + body + ("\n\n" + "\n".join(notes) if notes else "")
 
 
@@ -186,10 +192,14 @@ def _metrics(table: Table, found: Sequence[Line]) -> list[str]:
     return [*(m for m in table.metrics if m in seen), *(m for m in seen if m not in table.metrics)]
 
 
-def _notes(records: Sequence[Record], rising: bool) -> list[str]:
+def _notes(records: Sequence[Record], beside: Sequence[str]) -> list[str]:
     notes = [f"{kind}: {text}" for kind, text in sorted({(r.scale, r.reduced) for r in records if r.reduced})]
     notes += [f"{r.dataset}, {r.scale}, {r.row}, seed {r.seed}: {r.unfinished} so far" for r in records if r.unfinished]
-    if rising:
+    if any("mixed" in note for note in beside):
+        notes.append(
+            "bf16-mixed: trained and tested in mixed precision, `--precision bf16-mixed`; other rows in single precision"
+        )
+    if any(NOT_CONVERGED in note or SO_FAR in note for note in beside):
         notes.append(
             f"{NOT_CONVERGED}: the last tenth of the evaluations is better than the tenth before by more than 0.2 %, or "
             "there are fewer than ten"
