@@ -18,8 +18,8 @@ from anyorder.layouts.segments import Queries, Segments, Spread
 from anyorder.layouts.tiles import EntryPairs, Tiling, pairs_within
 from anyorder.layouts.transfer import Transferable
 
-FEW_KEYS = 128
-"""Keys that a query meets in the mean, up to which they are looked at one by one where a kernel can do both."""
+FEW_KEYS = 256
+"""Keys that a query meets in the mean, up to which a kernel that can do both looks at them one by one."""
 
 
 @dataclass(frozen=True, eq=False)
