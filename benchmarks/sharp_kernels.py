@@ -2,8 +2,8 @@
 
     OMP_NUM_THREADS=1 python benchmarks/sharp_kernels.py --points 25 50 100 200 400
 
-One layer 1 -> 2 of 128 channels and 4 heads of 32, on sets that have about 10,000 pairs together. The same layer takes either
-way, by ``anyorder.layouts.plan.FEW_KEYS``: this says from which size of sets on sums are faster.
+One layer 1 -> 2 of 128 channels and 4 heads of 32, on sets that have about 10,000 pairs together. The same layer takes
+either way, by ``anyorder.layouts.plan.FEW_KEYS``: this says from which size of sets on sums are faster.
 """
 
 from __future__ import annotations
