@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from anyorder.cli import main
 from anyorder.training.records import Record
 from anyorder.training.tables import Table, render
 
@@ -80,3 +83,17 @@ def test_mixed_precision_is_said_of_a_row():
     shown = render(TABLE, [mixed, single], form="markdown")
     assert "| not converged, bf16-mixed |" in shown and "\nbf16-mixed: trained and tested in mixed precision" in shown
     assert "bf16" not in render(TABLE, [single])
+
+
+@pytest.mark.parametrize(("name", "shown"), [("delaunay", 3), ("delaunay/50/", 2), ("delaunay/50/s2g", 1)])
+def test_a_name_shows_a_table_a_dataset_of_it_or_a_row(tmp_path, capsys, name, shown):
+    for dataset, row in (("50", "S2G"), ("50", "S2G+"), ("20-80", "S2G")):
+        place = f"delaunay/{dataset}/{row.lower().replace('+', '-plus')}"
+        of_table = replace(with_curve(row, [0.5, 0.75]), table="delaunay", dataset=f"Delaunay ({dataset})", recipe=place)
+        replace(of_table, metrics={"": {"F1": 0.75}}).write(tmp_path / place / "record-seed-0.json")
+    assert main(["table", name, "--records", str(tmp_path), "--format", "csv"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1 + shown
+    options = ["--records", str(tmp_path), "--metric", "F1", "--output", str(tmp_path / "curves.svg")]
+    assert main(["plot", name, *options]) == 0
+    assert main(["plot", name, *options, "--scale", "full"]) == 1
+    assert "no record" in capsys.readouterr().err

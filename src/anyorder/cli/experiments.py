@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,12 +26,12 @@ def add_commands(commands: Any) -> None:
     again.add_argument("folder", type=Path, help="folder of the run")
     add_machine(again)
     table = _add(commands, "table", _table, "print measured values beside the paper's, from records")
-    table.add_argument("name", help="name of a table, or a folder of own trainings")
+    table.add_argument("name", help=_SHOWN)
     table.add_argument(
         "--records", type=Path, default=RESULTS, metavar="DIR", help=f"folder of the records (default: {RESULTS}/)"
     )
     table.add_argument("--format", choices=("text", "markdown", "csv"), default="text", help="output format (default: text)")
-    table.add_argument("--scale", choices=("quick", "medium", "full"), help="scale of the runs to show (default: all)")
+    _add_shown_scale(table)
     page = _add(
         commands,
         "reproduced",
@@ -41,7 +42,8 @@ def add_commands(commands: Any) -> None:
         "--records", type=Path, default=RESULTS, metavar="DIR", help=f"folder of the records (default: {RESULTS}/)"
     )
     plot = _add(commands, "plot", _plot, "draw learning curves from records")
-    plot.add_argument("name", help="name of a table, or a folder of own trainings")
+    plot.add_argument("name", help=_SHOWN)
+    _add_shown_scale(plot)
     plot.add_argument("--metric", default="loss", help="metric to draw: loss, or one of the evaluations (default: loss)")
     plot.add_argument(
         "--records", type=Path, default=RESULTS, metavar="DIR", help=f"folder of the records (default: {RESULTS}/)"
@@ -54,6 +56,13 @@ def add_commands(commands: Any) -> None:
     collect.add_argument(
         "--into", type=Path, default=RESULTS, metavar="DIR", help=f"folder of the records (default: {RESULTS}/)"
     )
+
+
+_SHOWN = "name of a table, of a dataset of it such as delaunay/50, of a recipe, or a folder of own trainings"
+
+
+def _add_shown_scale(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--scale", choices=("quick", "medium", "full"), help="scale of the runs to show (default: all)")
 
 
 def _add_run(commands: Any) -> argparse.ArgumentParser:
@@ -152,17 +161,24 @@ def _resume(args: argparse.Namespace) -> int:
 
 
 def _table(args: argparse.Namespace) -> int:
-    from anyorder.experiments import find_table
-    from anyorder.training.records import read_records
     from anyorder.training.tables import render
 
-    if Path(args.name).is_dir():
-        print(render(*_own(Path(args.name)), form=args.format, scale=args.scale))
-        return 0
-    table = find_table(args.name)
-    records = read_records(args.records, table=table.name)
-    print(render(table, records, form=args.format, scale=args.scale))
+    print(render(*_shown(args), form=args.format, scale=args.scale))
     return 0
+
+
+def _shown(args: argparse.Namespace) -> tuple[Any, list[Any]]:
+    """What a name stands for: a table and its records, or those of a dataset or a recipe alone, or own trainings."""
+    from anyorder.experiments import below, find_table
+    from anyorder.training.records import read_records
+
+    if Path(args.name).is_dir():
+        return _own(Path(args.name))
+    name, _, part = args.name.partition("/")
+    chosen = {recipe.name for recipe in below(args.name)} if part else None
+    table = find_table(name)
+    records = [each for each in read_records(args.records, table=table.name) if chosen is None or each.recipe in chosen]
+    return table, records
 
 
 def _own(folder: Path) -> tuple[Any, list[Any]]:
@@ -186,16 +202,11 @@ def _reproduced(args: argparse.Namespace) -> int:
 
 
 def _plot(args: argparse.Namespace) -> int:
-    from anyorder.experiments import find_table
     from anyorder.training.plots import draw_curves
-    from anyorder.training.records import read_records
 
-    if Path(args.name).is_dir():
-        table, records = _own(Path(args.name))
-    else:
-        table = find_table(args.name)
-        records = read_records(args.records, table=table.name)
-    title = f"{args.metric} after each epoch: {table.title.partition(' (')[0]}"
+    table, records = _shown(args)
+    records = [record for record in records if args.scale in (None, record.scale)]
+    title = f"{args.metric} after each epoch: {re.split(r' [(]|[.] ', table.title)[0]}"
     print(f"drawn in {draw_curves(records, args.metric, args.output, title=title, rows=table.rows)}")
     return 0
 
