@@ -144,6 +144,7 @@ def test_the_default_goes_part_by_part_where_much_would_be_kept(monkeypatch):
 
 
 def test_tiles_of_softmax_are_recomputed_where_they_hold_many_pairs(monkeypatch):
+    monkeypatch.setattr("anyorder.layouts.tiles.TILE_PAIRS", 2**10)  # several tiles a class
     x = random_features(2, channels=8, num_graphs=2, num_nodes=24)
     layer = EquivariantAttention(order_in=2, order_out=2, channels=8, heads=2, head_channels=4, kernel=Softmax()).double()
     results = []

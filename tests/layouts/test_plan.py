@@ -134,6 +134,18 @@ class TestAllOrders:
         assert all(len(tile.queries.begin) * tile.queries.longest * tile.keys.longest <= most for tile in cut)
 
 
+def test_small_groups_of_any_size_share_a_tile_and_long_lists_are_cut_evenly():
+    def cut(*sizes):
+        index = CompleteIndexSet(1, torch.tensor(sizes))
+        pairs = CompleteIndexSet(2, torch.tensor(sizes))
+        [cls] = [cls for cls in of_kind(1, 2, "global") if len(cls.unmatched_target) == 2]
+        return [(len(tile.queries.begin), tile.queries.longest, tile.keys.longest) for tile in index.plan(pairs).tiles(cls)]
+
+    assert cut(3, 4, 9) == [(3, 72, 9)]
+    assert cut(50, 50) == [(6, 817, 50)]  # 2,450 queries of a set in three pieces
+    assert cut(3, 50) == [(1, 6, 3), (3, 817, 50)], "padding would cost more than a tile"
+
+
 def test_tiles_take_linear_memory(monkeypatch):
     monkeypatch.setattr(tiles, "TILE_PAIRS", 1 << 8)
     for count in (64, 128, 256):

@@ -14,6 +14,7 @@ from anyorder.layouts.transfer import Transferable
 
 TILE_PAIRS = 1 << 20  # query-key pairs of a tile: bounds memory whatever the number of entries
 TILE_QUERIES = 1024
+PADDED_PAIRS = 1 << 13  # of padding that cost as much as the operators of one more tile
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,17 +156,15 @@ def _cut(keys: Segments, queries: Segments, source: Tensor, target: Tensor) -> l
     groups = ((num_keys > 0) & (num_queries > 0)).nonzero().flatten()
     if len(groups) == 0:
         return []
-    piece = (TILE_PAIRS // num_keys[groups]).clamp(1, TILE_QUERIES)
-    pieces = (num_queries[groups] + piece - 1) // piece
-    group = torch.repeat_interleave(groups, pieces)
-    number = torch.arange(len(group), device=groups.device) - torch.repeat_interleave(pieces.cumsum(0) - pieces, pieces)
-    length = torch.repeat_interleave(piece, pieces)
-    start = queries.pointer[group] + number * length
+    most = (TILE_PAIRS // num_keys[groups]).clamp(1, TILE_QUERIES)
+    pieces = _divided_up(num_queries[groups], most)
+    length = _divided_up(num_queries[groups], pieces).repeat_interleave(pieces)  # of equal pieces, which lie in one tile
+    group = groups.repeat_interleave(pieces)
+    number = torch.arange(len(group), device=groups.device) - (pieces.cumsum(0) - pieces).repeat_interleave(pieces)
+    start = torch.minimum(queries.pointer[group] + number * length, queries.pointer[group + 1])
     count = torch.minimum(length, queries.pointer[group + 1] - start)
-    similar = _bits(num_keys[group]) * 64 + _bits(count)
     cut = []
-    for kind in torch.unique(similar):
-        units = (similar == kind).nonzero().flatten()
+    for units in _similar(num_keys[group], count):
         pairs = int(num_keys[group[units]].max()) * int(count[units].max())
         for some in units.split(max(1, TILE_PAIRS // pairs)):
             read = group[some]
@@ -173,6 +172,30 @@ def _cut(keys: Segments, queries: Segments, source: Tensor, target: Tensor) -> l
             asked = Stretches.of(keys.rows, keys.pointer[read], num_keys[read])
             cut.append(Tile(asking, asked, source, target))
     return cut
+
+
+def _similar(num_keys: Tensor, count: Tensor) -> list[Tensor]:
+    """Which pieces stand side by side: those of similar size, and others where padding costs less than one more tile."""
+    found: list[tuple[Tensor, int, int]] = []
+    similar = _bits(num_keys) * 64 + _bits(count)
+    for kind in torch.unique(similar):
+        units = (similar == kind).nonzero().flatten()
+        longest = int(num_keys[units].max()), int(count[units].max())
+        if found:
+            before, *sizes = found[-1]
+            both = torch.cat([before, units]), max(sizes[0], longest[0]), max(sizes[1], longest[1])
+            padding = (
+                len(both[0]) * both[1] * both[2] - len(before) * sizes[0] * sizes[1] - len(units) * longest[0] * longest[1]
+            )
+            if padding <= PADDED_PAIRS:
+                found[-1] = both
+                continue
+        found.append((units, *longest))
+    return [units for units, *_ in found]
+
+
+def _divided_up(whole: Tensor, part: Tensor) -> Tensor:
+    return (whole + part - 1) // part
 
 
 def _bits(values: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from torch.utils.checkpoint import checkpoint
 from anyorder.layouts import Tile, Tiling
 from anyorder.layouts.memory import is_exported, is_transformed, with_zeros
 
-KEPT = 2**20
+KEPT = 2**22
 """Pairs for all heads up to which a training keeps what it finds for each; more are found again tile by tile."""
 
 Attending = Callable[[Tensor, Tensor, Tensor, Tensor | None], Tensor]

@@ -45,6 +45,8 @@ def _is_plain(query: Tensor, key: Tensor) -> bool:
     """Whether the formula is written out."""
     if torch.compiler.is_compiling():
         return is_exported()
+    if query.dtype == torch.bfloat16 and query.device.type == "cpu":
+        return True  # products in half precision, where the fused version computes in singles: half of its time
     return is_transformed() or choice.backend == "reference" or query.shape[:3].numel() * key.shape[2] <= SMALL
 
 
@@ -52,5 +54,6 @@ def _plain_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tenso
     """The formula written out, with derivatives of any degree."""
     scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-1, -2)
     if attn_mask is not None:
-        scores = scores.masked_fill(~attn_mask, -torch.inf)
+        # added up, which costs the backward pass nothing
+        scores = scores + torch.zeros_like(attn_mask, dtype=scores.dtype).masked_fill(~attn_mask, -torch.inf)
     return scores.softmax(-1) @ value
