@@ -11,7 +11,7 @@ from typing import Any
 from anyorder.extras import require
 from anyorder.training.fit import Job, Machine, execute
 from anyorder.training.processes import is_main
-from anyorder.training.progress import EpochReport
+from anyorder.training.progress import EpochLines, EpochReport, seen
 from anyorder.training.records import Record
 
 
@@ -44,9 +44,11 @@ def _run_each(jobs: Sequence[Job], out: Path, machine: Machine, bars: Any, *, fo
     every, current = bars.add_task("runs", total=len(jobs)), bars.add_task("")
     for job in jobs:
         name = f"{job.recipe}, seed {job.run.seed}"
-        report = EpochReport(bars, current, name, job.run)
+        reports = [EpochReport(bars, current, name, job.run)]
+        if machine.progress and not seen():
+            reports.append(EpochLines(job.run, name))
         try:
-            record = execute(job, out, replace(machine, progress=False), force=force, callbacks=[report])
+            record = execute(job, out, replace(machine, progress=False), force=force, callbacks=reports)
         except (OSError, ValueError, ModuleNotFoundError, FloatingPointError) as error:
             if machine.processes > 1 or getattr(error, "errno", None) == errno.ENOSPC:
                 raise

@@ -16,7 +16,7 @@ from lightning.pytorch.loggers import TensorBoardLogger
 from lightning.pytorch.strategies import DDPStrategy
 
 from anyorder.training.machine import Machine
-from anyorder.training.progress import RunProgress
+from anyorder.training.progress import EpochLines, RunProgress, seen
 from anyorder.training.run import Run
 from anyorder.training.states import AtomicCheckpointIO
 
@@ -42,8 +42,9 @@ def make_trainer(
 ) -> pl.Trainer:
     """The trainer of a run; it resumes the ``state`` of an interrupted one, whose steps have been logged before."""
     extra: list[Callback] = [LearningRateMonitor("step")]
+    bar = machine.progress and seen()
     if machine.progress:
-        extra.append(RunProgress(run))
+        extra.append(RunProgress(run) if bar else EpochLines(run))
     several = machine.processes > 1
     on_gpu = machine.accelerator in ("gpu", "cuda", "auto") and torch.cuda.is_available()
     try:
@@ -65,7 +66,7 @@ def make_trainer(
             ),
             enable_checkpointing=False,
             enable_model_summary=False,
-            enable_progress_bar=machine.progress,
+            enable_progress_bar=bar,
             num_sanity_val_steps=0,
             use_distributed_sampler=False,
         )
