@@ -158,6 +158,7 @@ MODELS: dict[str, Contender] = {
     "MLP_pi (D)": HigherOrder("dense"),
     "MLP_pi (S)": HigherOrder("sparse"),
     "Ours (D)": HigherOrder("dense", Softmax()),
+    # phi: ReLU features of Performer, int(d log d) for heads of width d; the paper names the kernel alone
     "Ours (D, phi)": HigherOrder("dense", RandomFeatures()),
     "Ours (S)": HigherOrder("sparse", Softmax()),
     "Ours (S, phi)": HigherOrder("sparse", RandomFeatures()),

@@ -62,8 +62,9 @@ class EquivariantAttention(FeatureModule):
         kernel: ``Softmax()`` (default) is exact; ``RandomFeatures(...)``, ``LearnedFeatures(...)`` and ``Elu()`` take linear
             time. By name: softmax, relu and favor (random features), elu. ``KernelsByKind(local, other)`` or a mapping gives
             ``local`` classes (which share nodes with their output) and ``global`` ones a kernel of their own.
-        coupling: for linear time, ``"relaxed"`` (default) keeps the equalities of a class and drops its inequalities
-            (Sec. 4.3), ``"exact"`` attends to exactly {i : (i, j) in mu}. Softmax is always exact.
+        coupling: for linear time, ``"relaxed"`` (default) drops the inequalities of a class between i and j and
+            keeps its equalities, as Eq. 29 and Theorem 2 need (Eq. 21 as printed drops both). ``"exact"`` attends to exactly
+            {i : (i, j) in mu}. Softmax is always exact.
         normalize: divide by the sum of the weights, Z_j.
         dropout: share of what the heads receive that is dropped in training, before the output matrix; the pointwise part
             is not touched.

@@ -115,7 +115,11 @@ class FeatureKernel(Kernel):
     def attend(
         self, known: object, query: Tensor, key: Tensor, value: Tensor, features: FeatureMap | None, normalize: bool
     ) -> Tensor:
-        """Relaxed attention keeps the equalities of the classes (Eq. 21 and 29); exact attention is a signed sum of it."""
+        """Relaxed attention, of which exact attention is a signed sum.
+
+        It keeps the equalities of a class between query and key, as Eq. 29 and Theorem 2 need. Eq. 21 as printed drops
+        them as well: its keys are those of all queries.
+        """
         if isinstance(known, Grouped):
             query, key, left = self.transform(known, query, key, features, normalize)
             return segment_attention(query, key, value, known.keys, known.queries, left, normalize)[0]

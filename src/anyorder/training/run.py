@@ -304,8 +304,8 @@ class Run:
     eval_batch_size: int | None = None
     scale: Scale = "full"
     seed: int = 0
-    reduced: str = ""
-    """What the quick scale leaves out of the protocol."""
+    reduced: str = field(default="", compare=False)
+    """What the scale leaves out of the protocol, in words: no setting, so that a run resumes when they change."""
 
     def __post_init__(self) -> None:
         check_least(self, {"batch_size": 1, "accumulate": 1, "eval_batch_size": 1, "seed": 0})

@@ -97,7 +97,7 @@ class GraphMLP(ModelConfig):
                 channels=self.channels,
                 channels_out=shapes.channels_out,
                 reduce=self.reduce,
-                start="uniform",
+                start="uniform",  # as torch's layers; two layers are few enough for sums not to explode
             )
         )
 

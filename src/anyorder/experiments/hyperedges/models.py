@@ -184,6 +184,7 @@ class TupleMLP(ModelConfig):
     layers: int = 1
     channels: int = 64
     reduce: Literal["sum", "mean"] = "mean"
+    """Eq. 1 has sums: over all nodes of a dataset they are thousands of times larger than a row, and nothing normalises."""
     hidden: int = 4
     head_dropout: float = 0.1
 
@@ -269,6 +270,7 @@ class TupleSAGNN(ModelConfig):
     head_channels: int = 16
     attention_dropout: float = 0.3
     dropout: float = 0.4
+    """Both as their authors trained it; the paper does not say."""
     walk_epochs: int = 5
 
     def build(self, shapes: Known) -> nn.Module:

@@ -12,6 +12,7 @@ from anyorder.layers import Softmax
 from anyorder.training.run import ModelConfig, Optimiser, Recipe, Run, Scale, Schedule
 from anyorder.training.tables import Claim, Table
 
+# phi: ReLU features of Performer, int(d log d) for heads of width d, never redrawn; the paper names the kernel alone.
 EPOCHS, BATCH = 300, 96
 WALK_EPOCHS = 5  # of gensim by default; the papers do not say
 # Not in the paper. Without dropout in its encoder layers and with a constant rate ours overfits after 50 epochs of GPS;

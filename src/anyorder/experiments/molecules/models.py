@@ -187,6 +187,7 @@ class MoleculeTransformer(MoleculeModel):
     heads: int = 16
     head_channels: int = 16
     position_channels: int = 8
+    """Laplacian vectors; the paper does not say how many."""
     dropout: float = 0.1
 
     @property

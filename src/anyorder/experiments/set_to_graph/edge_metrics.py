@@ -84,7 +84,8 @@ def edge_loss(logits: Tensor, batch: SetBatch, with_f1: bool = False) -> Tensor:
     .. math:: \frac1B \sum_b \frac1{n_b^2} \sum_{ij} \mathrm{BCE}\left(\tfrac12 (E_{ij} + E_{ji}), A_{ij}\right)
 
     Every set counts the same whatever its size, as in batches of sets of equal size. ``with_f1`` takes off the mean over
-    sets of the soft F1 of the same logits.
+    sets of the soft F1 of the same logits: the paper does not say how they are added up, and the mean does not change
+    with the size of a batch.
     """
     both = symmetrise(logits, batch)
     targets = _targets(both, batch)

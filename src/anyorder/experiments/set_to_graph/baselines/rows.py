@@ -12,6 +12,7 @@ from anyorder.experiments.set_to_graph.baselines.pairs import PairBasis, PairMod
 from anyorder.experiments.set_to_graph.baselines.s2g import SetToGraphConfig
 from anyorder.experiments.set_to_graph.baselines.siamese import SiameseConfig, SiameseTripletConfig
 
+# Widths that give the published numbers of parameters. No dropout, as their authors trained them.
 _DELAUNAY_S2G = SetToGraphConfig(channels_in=2, widths=(500, 500, 500, 1000, 500, 500, 80), head=(1000, 1000))
 _DELAUNAY_GNN = KnnGraphNetworkConfig(channels_in=2, widths=(1000, 1500, 1000), neighbours=0)
 _JETS_S2G = SetToGraphConfig(

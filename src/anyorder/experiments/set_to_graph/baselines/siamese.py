@@ -54,8 +54,8 @@ class SiameseTriplet(PairModel):
     def triplet_loss(self, batch: SetBatch, generator: torch.Generator | None = None) -> Tensor:
         r"""The mean of :math:`\max(0, m + d_{ij}^2 - d_{ik}^2)` over triplets with (i, j) related and (i, k) not.
 
-        Each set draws ``num_triplets`` triplets of distinct nodes; those whose pairs are alike teach nothing, and
-        neither do sets of fewer than three nodes.
+        Each set draws ``num_triplets`` triplets of distinct nodes (published: each batch; so a set counts the same in
+        batches of any size); those whose pairs are alike teach nothing, and neither do sets of fewer than three nodes.
         """
         if batch.targets is None:
             raise ValueError("the triplet loss needs targets, but this batch has none")
