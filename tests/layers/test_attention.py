@@ -350,3 +350,21 @@ def test_pairs_of_few_keys_give_what_signed_sums_give(order_in, order_out, norma
 def test_learned_features_that_cannot_be(given, message):
     with pytest.raises(ValueError, match=message):
         LearnedFeatures(**given)
+
+
+def test_dropout_acts_on_what_heads_receive_and_not_on_the_pointwise_part():
+    layer = EquivariantAttention(order_in=2, order_out=2, channels=4, heads=2, head_channels=4, dropout=0.5).double()
+    x = random_features(order=2, channels=4)
+    torch.manual_seed(0)
+    with torch.no_grad():
+        direct = [weight.clone() for weight in layer.pointwise.parameters()]
+        for weight in layer.pointwise.parameters():
+            weight.zero_()
+        heads, thinned = layer.eval()(x).rows, layer.train()(x).rows
+        assert not torch.allclose(heads, thinned)
+        assert (thinned != 0).all()  # dropped before the output matrix: after it half of the entries would be zero
+        for weight, kept in zip(layer.pointwise.parameters(), direct, strict=True):
+            weight.copy_(kept)
+        for weight in layer.output.parameters():
+            weight.zero_()
+        assert torch.equal(layer.eval()(x).rows, layer.train()(x).rows)
