@@ -10,6 +10,7 @@ from anyorder import experiments  # only names: what a saved model is made of is
 if TYPE_CHECKING:
     from anyorder.layers import (
         INTO_NODES,
+        SHARP,
         Elu,
         EncoderLayer,
         EquivariantAttention,
@@ -69,6 +70,7 @@ _HOMES = {
     ),
     "anyorder.layers": (
         "INTO_NODES",
+        "SHARP",
         "Elu",
         "EncoderLayer",
         "EquivariantAttention",
@@ -101,6 +103,7 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 __version__ = "0.1.0"
 __all__ = [
     "INTO_NODES",
+    "SHARP",
     "AllTuples",
     "CompleteIndexSet",
     "ConnectedTuples",

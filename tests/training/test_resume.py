@@ -145,6 +145,15 @@ def test_resuming_takes_the_machine_that_the_run_began_on(tmp_path, monkeypatch)
     assert resume(tmp_path).hardware["precision"] == "bf16-mixed"
 
 
+def test_words_on_what_a_scale_reduces_are_no_setting(tmp_path, monkeypatch):
+    job = chains()
+    with monkeypatch.context() as patch, pytest.raises(Interrupted):
+        interrupt_at(patch, 4)
+        carry_out(job, tmp_path, EVERY_STEP)
+    reworded = replace(job, run=replace(job.run, reduced="half of the epochs"))
+    assert carry_out(reworded, tmp_path, QUIET).reduced == "half of the epochs"
+
+
 def test_only_folders_of_runs_are_resumed(tmp_path):
     with pytest.raises(FileNotFoundError, match="not the folder of a run"):
         resume(tmp_path / "missing")

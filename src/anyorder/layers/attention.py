@@ -60,8 +60,8 @@ class EquivariantAttention(FeatureModule):
         channels: width of input and output.
         heads, head_channels: number of heads and width of each.
         kernel: ``Softmax()`` (default) is exact; ``RandomFeatures(...)``, ``LearnedFeatures(...)`` and ``Elu()`` take linear
-            time. By name: softmax, relu and favor (random features), elu. ``KernelsByKind(local, other)`` or a mapping gives
-            ``local`` classes (which share nodes with their output) and ``global`` ones a kernel of their own.
+            time. By name: softmax, relu and favor (random features), learned, elu. ``KernelsByKind(local, other)`` or a
+            mapping gives ``local`` classes (which share nodes with their output) and ``global`` ones a kernel of their own.
         coupling: for linear time, ``"relaxed"`` (default) drops the inequalities of a class between i and j and
             keeps its equalities, as Eq. 29 and Theorem 2 need (Eq. 21 as printed drops both). ``"exact"`` attends to exactly
             {i : (i, j) in mu}. Softmax is always exact.

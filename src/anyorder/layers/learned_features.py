@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -146,3 +146,7 @@ def _product(factors: Tensor) -> Tensor:
     for other in others:
         first = (first.unsqueeze(-1) * other.unsqueeze(-2)).flatten(-2)
     return first
+
+
+SHARP: dict[str, Any] = {"kernel": LearnedFeatures(num_features=512, factors=3), "coupling": "exact"}
+"""Settings of layers for attention in linear time that can be nearly as sharp as softmax: ``Encoder(..., **SHARP)``."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from anyorder.layers.kernels import Elu, FeatureKernel, Kernel, KernelsByKind, RandomFeatures, Softmax
+from anyorder.layers.learned_features import LearnedFeatures
 
 Coupling = Literal["relaxed", "exact"]
 Kernels = Kernel | str | KernelsByKind | Mapping[str, Kernel | str]
@@ -16,6 +17,7 @@ NAMED: dict[str, Kernel] = {
     "elu": Elu(),
     "relu": RandomFeatures(kind="relu"),
     "favor": RandomFeatures(kind="softmax"),
+    "learned": LearnedFeatures(),
 }
 """Kernels with their default settings, by name."""
 

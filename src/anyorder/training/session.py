@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from lightning.pytorch.callbacks import Callback
+
 from anyorder.extras import require
 from anyorder.training.fit import Job, Machine, execute
 from anyorder.training.processes import is_main
@@ -44,7 +46,7 @@ def _run_each(jobs: Sequence[Job], out: Path, machine: Machine, bars: Any, *, fo
     every, current = bars.add_task("runs", total=len(jobs)), bars.add_task("")
     for job in jobs:
         name = f"{job.recipe}, seed {job.run.seed}"
-        reports = [EpochReport(bars, current, name, job.run)]
+        reports: list[Callback] = [EpochReport(bars, current, name, job.run)]
         if machine.progress and not seen():
             reports.append(EpochLines(job.run, name))
         try:

@@ -20,12 +20,13 @@ from anyorder.experiments.set_to_graph.delaunay_recipes import MODELS, RECIPES, 
 from anyorder.experiments.set_to_graph.delaunay_task import Delaunay
 from anyorder.experiments.set_to_graph.edge_metrics import partition_loss, soft_f1
 from anyorder.experiments.set_to_graph.files import LabelKind
+from anyorder.experiments.set_to_graph.fitting import SetFit, model_of
 from anyorder.experiments.set_to_graph.models import SetEncoder, as_settings, narrowed
 from anyorder.experiments.set_to_graph.sets import SetBatch, SetSample, SetShapes, collate_sets
 from anyorder.experiments.set_to_graph.task import SetsFromFile, StandardisedSets, summed_partition_loss
 from anyorder.experiments.set_to_graph.triangulations import DelaunaySets, triangulate
 from anyorder.experiments.set_to_graph.writers import write_sets
-from anyorder.layers import RandomFeatures, Softmax
+from anyorder.layers import SHARP, RandomFeatures, Softmax
 from anyorder.training.checkpoints import load_model, load_run
 from anyorder.training.config import from_data, to_data
 from anyorder.training.fit import Job, Machine, carry_out, resume
@@ -121,6 +122,10 @@ class TestRows:
                 assert (run.model.channels, run.model.own_diagonal) == (128, True)
         with pytest.raises(ValueError, match="delaunay/50/mlp has the scales quick, full, got 'medium'"):
             Job.of(next(r for r in RECIPES if r.row == "MLP"), scale="medium", seed=0)
+
+    def test_own_sets_have_the_sharpest_kernel_of_linear_time(self):
+        found = model_of(SetFit(model="ours-phi"), largest=9)
+        assert (found.kernel, found.coupling) == (SHARP["kernel"], "exact")
 
     def test_loops_have_a_head_of_their_own(self):
         torch.manual_seed(0)

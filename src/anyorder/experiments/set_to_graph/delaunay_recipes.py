@@ -8,18 +8,17 @@ from dataclasses import replace
 from anyorder.experiments.set_to_graph.baselines.rows import DELAUNAY_ROWS
 from anyorder.experiments.set_to_graph.delaunay_task import Delaunay
 from anyorder.experiments.set_to_graph.models import SetEncoder, as_settings, narrowed
-from anyorder.layers import LearnedFeatures, RandomFeatures
+from anyorder.layers import SHARP, RandomFeatures
 from anyorder.training.run import ModelConfig, Optimiser, Recipe, Run, Scale, Schedule
 from anyorder.training.tables import Claim, Table
 
 SIZES = {"Delaunay (50)": (50, 50), "Delaunay (20-80)": (20, 80)}
 # phi: ReLU features of Performer, int(d log d) for heads of width d, never redrawn; the paper names the kernel alone.
-LEARNED = LearnedFeatures(num_features=512, factors=3)  # the best of results/kernels.md
 OURS: dict[str, SetEncoder] = {
     "Ours (D)": SetEncoder(),
     "Ours (D, phi)": SetEncoder(kernel=RandomFeatures()),
-    "Ours (D, learned phi)": SetEncoder(kernel=LEARNED),
-    "Ours (D, learned phi), exact": SetEncoder(kernel=LEARNED, coupling="exact"),
+    "Ours (D, learned phi)": SetEncoder(kernel=SHARP["kernel"]),
+    "Ours (D, learned phi), exact": SetEncoder(**SHARP),  # the best of results/kernels.md
 }
 ORDER = ("SIAM", "SIAM-3", "GNN0", "GNN5", "GNN10", "MLP", "S2G", "S2G+", *OURS)
 MODELS: dict[str, ModelConfig] = {row: OURS[row] if row in OURS else as_settings(DELAUNAY_ROWS[row]) for row in ORDER}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from anyorder.experiments.set_to_graph import models
 from anyorder.experiments.set_to_graph.task import SetsFromFile
-from anyorder.layers import RandomFeatures, Softmax
+from anyorder.layers import SHARP, Softmax
 from anyorder.suggest import nearest
 from anyorder.training.run import Optimiser, Run, Schedule
 
@@ -45,7 +45,7 @@ def model_of(fit: SetFit, largest: int) -> models.PairModelSettings:
     ours = models.SetEncoder(depth, width, heads, width // heads, head, Softmax(), None, fit.dropout)
     known: dict[str, models.PairModelSettings] = {
         "ours": ours,
-        "ours-phi": models.SetEncoder(**{**vars(ours), "kernel": RandomFeatures()}),
+        "ours-phi": replace(ours, **SHARP),
         "s2g": models.DeepSetPairs(widths, head),
         "s2g-plus": models.DeepSetPairs(widths, head, basis="full"),
         "siam": models.SiamesePairs(widths, head),

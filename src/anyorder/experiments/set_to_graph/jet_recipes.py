@@ -8,7 +8,7 @@ from dataclasses import replace
 from anyorder.experiments.set_to_graph.baselines.rows import JETS_ROWS
 from anyorder.experiments.set_to_graph.jet_task import Jets, OneCluster, VertexReconstruction
 from anyorder.experiments.set_to_graph.models import SetEncoder, as_settings, narrowed
-from anyorder.layers import LearnedFeatures, RandomFeatures
+from anyorder.layers import SHARP, RandomFeatures
 from anyorder.training.run import ModelConfig, Optimiser, Recipe, Run, Scale, Schedule
 from anyorder.training.tables import Claim, Table
 
@@ -18,7 +18,7 @@ _SIZE = SetEncoder(layers=4, channels=128, heads=4, head_channels=32, head=(256,
 OURS: dict[str, SetEncoder] = {
     "Ours (D)": _SIZE,
     "Ours (D, phi)": replace(_SIZE, kernel=RandomFeatures()),
-    "Ours (D, learned phi)": replace(_SIZE, kernel=LearnedFeatures(num_features=512, factors=3)),
+    "Ours (D, learned phi)": replace(_SIZE, kernel=SHARP["kernel"]),
 }
 WITHOUT_LEARNING: dict[str, ModelConfig] = {"AVR": VertexReconstruction(), "One cluster": OneCluster()}
 MODELS: dict[str, ModelConfig] = {
