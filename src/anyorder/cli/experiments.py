@@ -85,7 +85,7 @@ def _add(commands: Any, name: str, run: Callable[[argparse.Namespace], int], tex
 
 def _add_scale(parser: argparse.ArgumentParser) -> None:
     text = (
-        "quick fits two CPU cores; medium (Delaunay) takes two to four hours; full is the paper's protocol (default: quick)"
+        "quick fits two CPU cores; medium (Delaunay) takes one to four hours; full is the paper's protocol (default: quick)"
     )
     parser.add_argument("--scale", choices=("quick", "medium", "full"), default="quick", help=text)
 
