@@ -156,7 +156,7 @@ def test_layers_cannot_be_more_than_the_weights_are(tmp_path):
 
 
 def test_names_of_kernels():
-    with pytest.raises(ValueError, match=r"kernel must be one of \['softmax', 'elu', 'relu', 'favor', 'learned'\].* got 'rbf'"):
+    with pytest.raises(ValueError, match=r"kernel must be one of \['softmax', 'elu', 'relu', 'favor', .* got 'rbf'"):
         Encoder(order_in=2, orders=(2,), kernel="rbf", **SIZES)
     with pytest.raises(TypeError, match="of linear time here"):
         HypergraphEncoder(head_channels=4, kernel="softmax", **HYPER)

@@ -57,9 +57,11 @@ def test_verdicts(ours: tuple[float, ...], other: tuple[float, ...], verdict: st
     assert last_line(TABLE, records).endswith(f"| {verdict} |")
 
 
-def test_the_largest_scale_that_both_have_is_compared() -> None:
-    records = [record("Ours", 0.9), record("Ours", 0.6, scale="quick"), record("Other", 0.5, scale="quick")]
-    assert last_line(TABLE, records).endswith("| value not reached; ahead of the rival; quick scale |")
+def test_the_largest_scale_that_both_have_is_compared_after_the_largest_of_ours() -> None:
+    records = [record("Ours", 0.9, scale="medium"), record("Ours", 0.6, scale="quick"), record("Other", 0.5, scale="quick")]
+    before, last = summarise([TABLE], records).splitlines()[-2:]
+    assert before.endswith("| value reached; rival not run at this scale; medium scale |") and "| Other | 0 | - |" in before
+    assert last.endswith("| value not reached; ahead of the rival; quick scale |")
 
 
 def test_less_is_better_for_errors() -> None:

@@ -30,7 +30,8 @@ HEAD = (
 PAGE = f"""# What was reproduced
 
 One line per table of the paper and dataset, made from the records with `anyorder reproduced`: ours and the strongest rival
-of the paper at the largest scale that both were run at, each beside the paper's value.
+of the paper at the largest scale that both were run at, each beside the paper's value. Where ours was run at
+a larger scale than the rival, a line before has that.
 
 {{table}}
 
@@ -51,7 +52,7 @@ def summarise(tables: Iterable[Table], records: Sequence[Record]) -> str:
     cells = [list(HEAD)]
     for table in tables:
         known = lines(table, records)
-        cells += [_cells(table, claim, known) for claim in table.claims]
+        cells += [_cells(table, claim, *pair) for claim in table.claims for pair in _pairs(claim, known)]
     return "\n".join(["| " + " | ".join(row) + " |" if n else _head(row) for n, row in enumerate(cells)])
 
 
@@ -59,8 +60,7 @@ def _head(row: Sequence[str]) -> str:
     return "| " + " | ".join(row) + " |\n|" + "---|" * len(row)
 
 
-def _cells(table: Table, claim: Claim, known: Sequence[Line]) -> list[str]:
-    ours, rival = _best_scale(claim, known)
+def _cells(table: Table, claim: Claim, ours: Line | None, rival: Line | None) -> list[str]:
     measured_on = claim.dataset if claim.stands_for else "the same"
     front = [claim.title, measured_on, ours.scale if ours else "-", ", ".join(claim.metrics)]
     sides = []
@@ -75,14 +75,15 @@ def _paper_row(claim: Claim, row: str) -> str:
     return claim.paper_rows.get(row, row)
 
 
-def _best_scale(claim: Claim, known: Sequence[Line]) -> tuple[Line | None, Line | None]:
-    """Ours and the rival at the largest scale that both have; at the largest of ours if there is none."""
+def _pairs(claim: Claim, known: Sequence[Line]) -> list[tuple[Line | None, Line | None]]:
+    """Ours and the rival at the largest scale of ours, and at the largest that both have if that is another."""
     mine = {line.scale: line for line in known if (line.dataset, line.row) == (claim.dataset, claim.ours)}
     theirs = {line.scale: line for line in known if (line.dataset, line.row) == (claim.dataset, claim.rival)}
-    for scale in (*(s for s in SCALES if s in theirs), *SCALES):
-        if scale in mine:
-            return mine[scale], theirs.get(scale)
-    return None, next((theirs[scale] for scale in SCALES if scale in theirs), None)
+    if not mine:
+        return [(None, next((theirs[scale] for scale in SCALES if scale in theirs), None))]
+    largest = next(scale for scale in SCALES if scale in mine)
+    both = next((scale for scale in SCALES if scale in mine and scale in theirs), largest)
+    return [(mine[scale], theirs.get(scale)) for scale in dict.fromkeys((largest, both))]
 
 
 def verdict(table: Table, claim: Claim, ours: Line | None, rival: Line | None) -> str:
@@ -93,7 +94,8 @@ def verdict(table: Table, claim: Claim, ours: Line | None, rival: Line | None) -
     if not claim.stands_for:
         reached = all(_is_reached(table, claim, metric, ours.values[metric]) for metric in claim.metrics)
         parts.append("value reached" if reached else "value not reached")
-    parts.append("rival not run" if rival is None else _standing(table, claim.metrics[0], ours, rival))
+    missing = f"rival not run{'' if ours.scale == 'full' else ' at this scale'}"
+    parts.append(missing if rival is None else _standing(table, claim.metrics[0], ours, rival))
     if ours.scale != "full":
         parts.append(f"{ours.scale} scale")
     parts += [f"{line.row} {line.note}" for line in (ours, rival) if line is not None and line.note]

@@ -55,7 +55,7 @@ MEDIUM = """{steps:,} steps of {batch} sets of {sets:,} instead of {theirs} (bas
 
 
 def _medium(row: str, dataset: str) -> Run:
-    """Ten times the steps of the quick scale and 128 channels: what a core trains in two to four hours."""
+    """Ten times the steps of the quick scale and 128 channels: what a core trains in one to four hours."""
     task = Delaunay(*SIZES[dataset], train_sets=12_000, valid_sets=500, test_sets=2_000, standardise=True, with_f1=True)
     epochs, batch, rate = 10, 4, MEDIUM_RATE if row in OURS else 1e-3
     half = {"channels": 128, "head_channels": 32, "head": (128, 128), "dropout": 0.0, "own_diagonal": True}
