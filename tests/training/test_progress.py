@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from itertools import count
 
+from anyorder.experiments import find
 from anyorder.training.fit import execute
-from anyorder.training.progress import EpochLines
+from anyorder.training.progress import EpochLines, shown
 from small_runs import QUIET, chains
 
 
@@ -27,3 +28,9 @@ def test_a_log_has_a_line_per_epoch_with_scores_and_time(tmp_path, capsys):
 def test_a_log_of_short_epochs_has_a_line_a_minute(tmp_path, capsys):
     lines = said(tmp_path, capsys, seconds=25, epochs=7)
     assert [line.split(",")[1] for line in lines] == [" epoch 3 of 7", " epoch 6 of 7"]
+
+
+def test_the_metric_that_scores_a_task_is_shown_where_none_selects():
+    found = {"loss": 0.5, "valid/loss": 0.6, "valid/Acc": 0.9, "valid/F1": 0.7}
+    assert shown(found, find("delaunay/50/ours-d").make("quick")) == {"loss": 0.5, "F1": 0.7}
+    assert shown({"valid/Acc": 0.9}, find("delaunay/50/ours-d").make("quick")) == {"Acc": 0.9}

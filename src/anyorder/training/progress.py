@@ -88,8 +88,9 @@ def _values(trainer: pl.Trainer, run: Run) -> dict[str, Any]:
 
 
 def shown(found: dict[str, Any], run: Run) -> dict[str, Any]:
-    """The loss and one metric of the validation set: the one that selects, or the first."""
+    """The loss and one metric of the validation set: the one that selects, that scores the task, or the first."""
     metrics = {name.removeprefix("valid/"): value for name, value in found.items() if name.startswith("valid/")}
-    chosen = run.task.selection.metric if run.task.selection is not None else next(iter(metrics), "")
+    wanted = (run.task.selection.metric,) if run.task.selection is not None else (run.task.score_name, *metrics)
+    chosen = next((name for name in wanted if name in metrics), "")
     loss = {"loss": found["loss"]} if "loss" in found else {}
     return {**loss, **({chosen: metrics[chosen]} if chosen in metrics else {})}

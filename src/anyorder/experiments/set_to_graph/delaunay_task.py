@@ -43,6 +43,10 @@ class Delaunay(PairTask):
     def edges_with_f1(self) -> bool:
         return self.with_f1
 
+    @property
+    def score_name(self) -> str:
+        return "F1"
+
     def sets(self, number: int, *, part: int, seed: int) -> DelaunaySets:
         """The training (part 0), validation (1) or test (2) sets of a seed; no two parts share their random numbers."""
         return DelaunaySets(number, self.min_points, self.max_points, seed=3 * seed + part)
