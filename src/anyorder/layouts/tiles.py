@@ -110,7 +110,7 @@ class Tiling(Transferable):
 
     >>> keys, queries = Segments.build(torch.tensor([0, 0, 1]), 2), Segments.build(torch.tensor([1, 0]), 2)
     >>> [tile.keys.padded().tolist() for tile in Tiling.build(keys, queries, torch.empty(3, 0), torch.empty(2, 0))]
-    [[[2]], [[0, 1]]]
+    [[[2, -1], [0, 1]]]
 
     Args:
         tiles: blocks of queries and keys.
