@@ -52,14 +52,14 @@ class EpochLines(Callback):
 
     def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         self.began = self.said = self.clock()
-        self.first = trainer.current_epoch
+        self.first, self.steps = trainer.global_step, trainer.estimated_stepping_batches
 
     def on_train_epoch_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         now, epoch, epochs = self.clock(), trainer.current_epoch + 1, self.run.schedule.epochs
         if now - self.said < LINES_APART or not trainer.is_global_zero:
             return
         self.said = now
-        left = (now - self.began) / (epoch - self.first) * (epochs - epoch)
+        left = (now - self.began) / max(1, trainer.global_step - self.first) * (self.steps - trainer.global_step)
         name = f"{self.name}, " if self.name else ""
         values = "".join(f", {key} {value:.4g}" for key, value in _values(trainer, self.run).items())
         print(f"{name}epoch {epoch} of {epochs}{values} ({_span(now - self.began)}, {_span(left)} left)", flush=True)

@@ -61,14 +61,7 @@ def _medium(row: str, dataset: str) -> Run:
     half = {"channels": 128, "head_channels": 32, "head": (128, 128), "dropout": 0.0, "own_diagonal": True}
     model = replace(OURS[row], **half) if row in OURS else narrowed(MODELS[row], 0.5)  # type: ignore[arg-type]
     theirs = "156,250 of 32" if dataset == "Delaunay (50)" else "312,500 of 16"
-    numbers = {
-        "sets": task.train_sets,
-        "test": task.test_sets,
-        "epochs": epochs,
-        "batch": batch,
-        "theirs": theirs,
-        "rate": rate,
-    }
+    numbers = {"sets": task.train_sets, "test": task.test_sets, "epochs": epochs, "batch": batch, "rate": rate}
     return Run(
         task,
         model,
@@ -76,7 +69,7 @@ def _medium(row: str, dataset: str) -> Run:
         Schedule(epochs=epochs, warmup_epochs=epochs / 100 * _warm_up(row, dataset), decay="linear"),
         batch_size=batch,
         eval_batch_size=32,
-        reduced=MEDIUM.replace("\n", " ").format(steps=task.train_sets * epochs // batch, **numbers),
+        reduced=MEDIUM.replace("\n", " ").format(steps=task.train_sets * epochs // batch, theirs=theirs, **numbers),
     )
 
 
